@@ -49,7 +49,7 @@ def export_library(function: Any, path: Any, *examples: Any, target: str | None 
 
     Args:
         function: a decorated function, or a model, with its parameters as they are now.
-        path: the file: a shared object (`.so`), for this machine; or a static library (`.a`), for any.
+        path: the file: a shared object (`.so`), for x86-64, AArch64 and ARM; or a static library (`.a`), for any machine.
         *examples: of the arguments; their types and shapes count. Models need them only where their input is not annotated.
         target: the machine: None for this one, or LLVM's name of one with options: "aarch64-linux-gnu",
             "armv7l-linux-gnueabihf", "x86_64-linux-gnu -mcpu=x86-64-v3".
@@ -78,10 +78,6 @@ def _export(function: Any, path: str, examples: tuple, target: str | None) -> No
     machine = TargetMachine.of(target)
     if not path.endswith((".a", ".so")):
         raise TypeError_("export_library writes a shared object, NAME.so, or a static library, NAME.a")
-    if machine.triple and path.endswith(".so"):
-        raise LoweringError(
-            f"a shared object is made for this machine only; write {path[:-3]}.a for {target}, and link it there"
-        )
     if memory_checked():
         raise LoweringError("MYIA_RELAY_CHECKED=1 is for code that Python calls; unset it")
     if hasattr(function, "_signature"):
@@ -98,7 +94,8 @@ def _export(function: Any, path: str, examples: tuple, target: str | None) -> No
     names = _names(function, relay, treedefs)
     data = _Description(name, compiled, names, given, machine).bytes()
     code: Any = compiled.run
-    write_atomically(path, (archive if path.endswith(".a") else shared_object)(code.code, data))
+    linked = archive(code.code, data) if path.endswith(".a") else shared_object(code.code, data, machine)
+    write_atomically(path, linked)
 
 
 def _names(function: Any, relay: Any, treedefs: list[TreeDef]) -> list[str]:

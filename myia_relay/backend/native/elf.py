@@ -5,10 +5,10 @@ the protection of their memory (read, execute, write), relocations are resolved,
 through a global offset table that the system's loader fills. The result can be opened by `dlopen`, linked into C
 programs, and inspected with standard tools. It needs no C compiler, which machines that run programs often lack.
 
-Input: ELF relocatable objects of x86-64, position independent. Output: an ELF shared object, with a payload of ours
-in a section that is not loaded, and a checksum at the end of the file.
+Input: ELF relocatable objects, position independent, of a processor that `processors.py` knows. Output: an ELF shared object,
+with a payload of ours in a section that is not loaded, and a checksum at the end of the file.
 
-Source: System V Application Binary Interface, and its AMD64 supplement (relocations: section 4.4).
+Source: System V Application Binary Interface.
 """
 
 from __future__ import annotations
@@ -19,19 +19,47 @@ import struct
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 
-PAGE = 0x1000
+from .processors import ADDRESS, CALL, ENTRY, NOTHING, PROCESSORS, LinkError, Processor
+
 SECTION = ".myia_relay"  # of the payload
 DIGEST = 32  # bytes of the checksum
 
 _HEADER = struct.Struct("<16sHHIQQQIHHHHHH")
-_SEGMENT = struct.Struct("<IIQQQQQQ")
 _SECTION = struct.Struct("<IIQQQQIIQQ")
-_SYMBOL = struct.Struct("<IBBHQQ")
-_RELA = struct.Struct("<QQq")
-_PROGBITS, _SYMTAB, _STRTAB, _RELASEC, _HASH, _DYNAMIC, _NOBITS, _DYNSYM, _UNWIND = 1, 2, 3, 4, 5, 6, 8, 11, 0x70000001
+_PROGBITS, _SYMTAB, _STRTAB, _RELASEC, _HASH, _DYNAMIC, _NOBITS, _RELSEC, _DYNSYM = 1, 2, 3, 4, 5, 6, 8, 9, 11
 _WRITE, _ALLOC, _EXEC, _TLS = 1, 2, 4, 0x400
-_ABS64, _PC32, _PLT32, _GLOB_DAT, _RELATIVE, _GOTPCREL, _PC64, _GOTPCRELX, _REX_GOTPCRELX = 1, 2, 4, 6, 8, 9, 24, 41, 42
 _UNDEFINED, _ABSOLUTE = 0, 0xFFF1
+
+
+class _Format:
+    """The records of a file, of 64 or 32 bits; both have the same fields, in the order of the former."""
+
+    def __init__(self, wide: bool):
+        self.wide = wide
+        self.header = _HEADER if wide else struct.Struct("<16sHHIIIIIHHHHHH")
+        self.section = _SECTION if wide else struct.Struct("<10I")
+        self._segment = struct.Struct("<IIQQQQQQ" if wide else "<8I")
+        self._symbol = struct.Struct("<IBBHQQ" if wide else "<IIIBBH")
+        self.symbol_size, self.segment_size = self._symbol.size, self._segment.size
+        self.dynamic = struct.Struct("<QQ" if wide else "<II")
+        self.rela = struct.Struct("<QQq" if wide else "<II")  # without an addend in 32 bits: it is in the place
+        self.shift = 32 if wide else 8  # of a symbol's number in a relocation
+
+    def symbol(self, data: bytes, at: int) -> tuple[int, int, int, int, int, int]:
+        """Name, info, other, section, value, size."""
+        f = self._symbol.unpack_from(data, at)
+        return f if self.wide else (f[0], f[3], f[4], f[5], f[1], f[2])
+
+    def put_symbol(self, data: bytearray, at: int, name: int, info: int, section: int, value: int, size: int) -> None:
+        fields = (name, info, 0, section, value, size) if self.wide else (name, value, size, info, 0, section)
+        self._symbol.pack_into(data, at, *fields)
+
+    def put_segment(self, data: bytearray, k: int, type_: int, flags: int, *rest: int) -> None:
+        fields = (type_, flags, *rest) if self.wide else (type_, *rest[:-1], flags, rest[-1])
+        self._segment.pack_into(data, self.header.size + k * self.segment_size, *fields)
+
+
+_FORMATS = {wide: _Format(wide) for wide in (True, False)}
 
 
 # Functions of the C library that have several versions. The loader binds a name without a version to the oldest one, so
@@ -41,10 +69,6 @@ VERSIONED = tuple(f + kind for f in ("exp", "exp2", "exp10", "log", "log2", "pow
 # (glibc's libc_malloc_debug) may offer a version that the loader binds and `dlsym` does not find: these too are stored
 # when the file is loaded.
 ALLOCATOR = ("malloc", "realloc", "free")
-
-
-class LinkError(Exception):
-    """An object that this linker does not understand."""
 
 
 @dataclass
@@ -68,19 +92,33 @@ class _Symbol:
     size: int
 
 
-def _read(data: bytes) -> tuple[list[_Section], list[_Symbol]]:
+def _processor(data: bytes) -> tuple[Processor, int]:
+    """The processor of a relocatable object, and the flags that it has for it.
+
+    Raises:
+        LinkError: it is no relocatable object, or the processor is not known.
+    """
+    if len(data) < 64 or data[:4] != b"\x7fELF" or data[5] != 1:
+        raise LinkError("not a little-endian ELF object")
+    kind, number = struct.unpack_from("<HH", data, 16)
+    processor = PROCESSORS.get(number)
+    if kind != 1 or processor is None or processor.wide != (data[4] == 2):
+        raise LinkError(f"not a relocatable object of {', '.join(p.name for p in PROCESSORS.values())}")
+    return processor, struct.unpack_from("<I", data, 48 if processor.wide else 36)[0]
+
+
+def _read(data: bytes, processor: Processor) -> tuple[list[_Section], list[_Symbol]]:
     """The sections and symbols of a relocatable object.
 
     Raises:
-        LinkError: it is no relocatable object of little-endian ELF64 for x86-64.
+        LinkError: it is none of this processor.
     """
-    if len(data) < _HEADER.size or data[:6] != b"\x7fELF\x02\x01":
-        raise LinkError("not a little-endian ELF64 object")
-    fields = _HEADER.unpack_from(data)
-    if fields[1] != 1 or fields[2] != 62:
-        raise LinkError("not a relocatable object of x86-64")
+    if _processor(data)[0] is not processor:
+        raise LinkError("objects of two processors")
+    form = _FORMATS[processor.wide]
+    fields = form.header.unpack_from(data)
     start, count, names = fields[6], fields[12], fields[13]
-    headers = [_SECTION.unpack_from(data, start + i * _SECTION.size) for i in range(count)]
+    headers = [form.section.unpack_from(data, start + i * form.section.size) for i in range(count)]
 
     def text(table: int, at: int) -> str:
         begin = headers[table][4] + at
@@ -89,16 +127,22 @@ def _read(data: bytes) -> tuple[list[_Section], list[_Symbol]]:
     sections, symbols = [], []
     for name, type_, flags, _, offset, size, _link, _info, align, _ in headers:
         body = bytearray() if type_ == _NOBITS else bytearray(data[offset : offset + size])
-        sections.append(_Section(text(names, name), type_, flags, body, size, max(1, align)))
+        title = text(names, name)
+        if title.startswith((".ARM.exidx", ".ARM.extab")):  # for unwinding, which nobody does through this code
+            flags = 0
+        sections.append(_Section(title, type_, flags, body, size, max(1, align)))
     for _name, type_, _, _, offset, size, link, target, _, _ in headers:
         if type_ == _SYMTAB:
-            for at in range(offset, offset + size, _SYMBOL.size):
-                name, info, _, section, value, length = _SYMBOL.unpack_from(data, at)
+            for at in range(offset, offset + size, form.symbol_size):
+                name, info, _, section, value, length = form.symbol(data, at)
                 symbols.append(_Symbol(text(link, name), info, section, value, length))
-        elif type_ == _RELASEC and sections[target].flags & _ALLOC:
-            for at in range(offset, offset + size, _RELA.size):
-                place, info, addend = _RELA.unpack_from(data, at)
-                sections[target].relocations.append((place, info & 0xFFFFFFFF, info >> 32, addend))
+        elif type_ in (_RELASEC, _RELSEC) and sections[target].flags & _ALLOC:
+            body = sections[target]
+            for at in range(offset, offset + size, form.rela.size):
+                place, info, *rest = form.rela.unpack_from(data, at)
+                kind = info & (1 << form.shift) - 1
+                addend = rest[0] if rest else processor.addend(body.data, place, kind)
+                body.relocations.append((place, kind, info >> form.shift, addend))
     return sections, symbols
 
 
@@ -130,7 +174,12 @@ def _up(n: int, align: int) -> int:
 
 
 def link(
-    objects: Sequence[bytes], payload: bytes = b"", *, slots: Iterable[str] = (), exported: tuple[str, ...] = ("",)
+    objects: Sequence[bytes],
+    payload: bytes = b"",
+    *,
+    slots: Iterable[str] = (),
+    exported: tuple[str, ...] = ("",),
+    glibc: bool | None = None,
 ) -> bytes:
     """Make a shared object of relocatable ones.
 
@@ -140,6 +189,7 @@ def link(
         slots: functions that are not looked up when the code is loaded: each is called through a variable `__name` of the
             shared object, which whoever loads it has to set.
         exported: beginnings of the names of symbols that others see.
+        glibc: whether the C library of the machine is glibc; None: of this one.
 
     Returns:
         The shared object's bytes.
@@ -147,7 +197,13 @@ def link(
     Raises:
         LinkError: there is something in an object that this linker does not know.
     """
-    return _Linker(*_joined([_read(data) for data in objects]), tuple(slots), exported).run(payload)
+    if not objects:
+        raise LinkError("nothing to link")
+    if glibc is None:
+        glibc = platform.libc_ver()[0] == "glibc"
+    processor, flags = _processor(objects[0])
+    sections, symbols = _joined([_read(data, processor) for data in objects])
+    return _Linker(processor, flags, sections, symbols, tuple(slots), exported, glibc).run(payload)
 
 
 def _joined(objects: list[tuple[list[_Section], list[_Symbol]]]) -> tuple[list[_Section], list[_Symbol]]:
@@ -190,9 +246,17 @@ class _Linker:
     """The linking of what was joined: layout, then relocation, then writing."""
 
     def __init__(
-        self, sections: list[_Section], symbols: list[_Symbol], slots: tuple[str, ...], exported: tuple[str, ...]
+        self,
+        processor: Processor,
+        flags: int,
+        sections: list[_Section],
+        symbols: list[_Symbol],
+        slots: tuple[str, ...],
+        exported: tuple[str, ...],
+        glibc: bool,
     ):
-        self.sections, self.symbols, self.slots = sections, symbols, slots
+        self.processor, self.flags, self.form = processor, flags, _FORMATS[processor.wide]
+        self.sections, self.symbols, self.slots, self.glibc = sections, symbols, slots, glibc
         self.kept = [s for s in sections if s.flags & _ALLOC and s.size]
         if any(s.flags & _TLS for s in self.kept):
             raise LinkError("thread-local data is not supported")
@@ -217,20 +281,24 @@ class _Linker:
         Raises:
             LinkError: there is a relocation of an unknown type.
         """
+        kinds = self.processor.kinds
         self.pointers = set()  # sections that the loader must write addresses into
         for section in self.kept:
             for _, type_, number, _ in section.relocations:
-                if type_ in (_GOTPCREL, _GOTPCRELX, _REX_GOTPCRELX):
+                kind = kinds.get(type_)
+                if kind is ENTRY:
                     self.got.setdefault(number, len(self.got))
-                elif type_ in (_PC32, _PLT32):
+                elif kind is CALL:
                     if self._is_import(number):
                         self.got.setdefault(number, len(self.got))
                         self.plt.setdefault(number, len(self.plt))
-                elif type_ == _ABS64:
+                elif kind is ADDRESS:
                     self.pointers.add(id(section))
-                elif type_ != _PC64:
+                elif kind is None:
                     raise LinkError(f"relocation type {type_} in {section.name} is not supported")
-        imports = {n for s in self.kept for _, _, n, _ in s.relocations if self._is_import(n)}
+        imports = {
+            n for s in self.kept for _, t, n, _ in s.relocations if self._is_import(n) and kinds[t] is not NOTHING
+        }
         self.imports = sorted(n for n in imports if self.symbols[n].name not in self.slots)
 
     # Layout.
@@ -247,29 +315,35 @@ class _Linker:
     def _tables(self) -> None:
         """The sections that are made here, of their final sizes."""
 
+        wide, form = self.processor.pointer, self.form
+
         def made(name: str, type_: int, flags: int, size: int, align: int = 8) -> _Section:
             return _Section(name, type_, flags, bytearray(size), size, align)
 
         self.strings = _Strings()
         names = [self.symbols[n].name for n in self.imports]
         names += [s.name for s in self.exports] + [name for n in self.got if (name := self._variable(n))]
-        self.needed = [
-            self.strings.add(n) for n in (("libm.so.6", "libc.so.6") if platform.libc_ver()[0] == "glibc" else ())
-        ]
+        self.needed = [self.strings.add(n) for n in (self.processor.libraries if self.glibc else ())]
         for name in names:
             self.strings.add(name)
         count = 1 + len(names)
-        pointers = sum(t == _ABS64 for s in self.kept for _, t, _, _ in s.relocations)
+        pointers = sum(t == self.processor.address for s in self.kept for _, t, _, _ in s.relocations)
         frames = [s for s in self.kept if s.name == ".eh_frame"]
         self.hash = made(".hash", _HASH, _ALLOC, 4 * (2 + 2 * count))
-        self.dynsym = made(".dynsym", _DYNSYM, _ALLOC, _SYMBOL.size * count)
+        self.dynsym = made(".dynsym", _DYNSYM, _ALLOC, form.symbol_size * count)
         self.dynstr = made(".dynstr", _STRTAB, _ALLOC, len(self.strings.data), 1)
         entries = sum(not self._is_slot(n) for n in self.got)
-        self.rela = made(".rela.dyn", _RELASEC, _ALLOC, _RELA.size * (pointers + entries))
+        explicit = self.processor.explicit
+        self.rela = made(
+            ".rela.dyn" if explicit else ".rel.dyn",
+            _RELASEC if explicit else _RELSEC,
+            _ALLOC,
+            form.rela.size * (pointers + entries),
+        )
         self.unwind = made(".eh_frame_hdr", _PROGBITS, _ALLOC, 8 if frames else 0, 4)
-        self.stubs = made(".plt", _PROGBITS, _ALLOC | _EXEC, 8 * len(self.plt))
-        self.table = made(".got", _PROGBITS, _ALLOC | _WRITE, 8 * len(self.got))
-        self.dyn = made(".dynamic", _DYNAMIC, _ALLOC | _WRITE, 16 * (len(self.needed) + 9))
+        self.stubs = made(".plt", _PROGBITS, _ALLOC | _EXEC, self.processor.stub_size * len(self.plt))
+        self.table = made(".got", _PROGBITS, _ALLOC | _WRITE, wide * len(self.got))
+        self.dyn = made(".dynamic", _DYNAMIC, _ALLOC | _WRITE, 2 * wide * (len(self.needed) + 9))
         self.frames = frames[0] if frames else None
 
     def _is_slot(self, number: int) -> bool:
@@ -299,9 +373,9 @@ class _Linker:
             (6, [self.dyn, self.table, *sorted(write, key=lambda s: s.type == _NOBITS)]),
         ]
         self.segments = []
-        address = _HEADER.size + 6 * _SEGMENT.size
+        address = self.form.header.size + 6 * self.form.segment_size
         for flags, group in groups:
-            begin = _up(address, PAGE) if flags != 4 else 0
+            begin = _up(address, self.processor.page) if flags != 4 else 0
             address = begin if flags != 4 else address
             filled = address
             for section in group:
@@ -329,22 +403,28 @@ class _Linker:
         return section.address + symbol.value
 
     def _relocate(self, section: _Section, offset: int, type_: int, number: int, addend: int) -> None:
-        place = section.address + offset
-        if type_ == _ABS64:
-            if self._is_import(number):
-                self.dynamic.append((place, _ABS64, number, addend))
-            else:
-                self.dynamic.append((place, _RELATIVE, 0, self._address(number) + addend))
+        p, place = self.processor, section.address + offset
+        kind = p.kinds[type_]
+        if kind is NOTHING:
             return
-        if type_ in (_GOTPCREL, _GOTPCRELX, _REX_GOTPCRELX):
-            target = self.table.address + 8 * self.got[number]
+        if kind is ADDRESS:
+            if self._is_import(number):
+                self.dynamic.append((place, p.address, number, addend))
+            else:
+                target = self._address(number) + addend
+                self.dynamic.append((place, p.relative, 0, target))
+                if not p.explicit:
+                    struct.pack_into("<I", section.data, offset, target)
+            return
+        if kind is ENTRY:
+            target = self.table.address + p.pointer * self.got[number]
         elif number in self.plt:
-            target = self.stubs.address + 8 * self.plt[number]
+            target = self.stubs.address + p.stub_size * self.plt[number]
         elif self._is_import(number):
             raise LinkError(f"a distance to {self.symbols[number].name!r}, which is elsewhere")
         else:
             target = self._address(number)
-        struct.pack_into("<q" if type_ == _PC64 else "<i", section.data, offset, target + addend - place)
+        p.write(section.data, offset, type_, target + addend, place)
 
     # Writing.
 
@@ -357,34 +437,39 @@ class _Linker:
             home = self.sections[s.section]
             rows.append((s.name, s.info, numbers[id(home)], home.address + s.value, s.size))
         for n, slot in self.got.items():
-            at = self.table.address + 8 * slot
+            wide = self.processor.pointer
+            at = self.table.address + wide * slot
             if variable := self._variable(n):
-                rows.append((variable, 0x11, numbers[id(self.table)], at, 8))
+                rows.append((variable, 0x11, numbers[id(self.table)], at, wide))
             if self._is_slot(n):
                 continue
             if self._is_import(n):
-                self.dynamic.append((at, _GLOB_DAT, n, 0))
+                self.dynamic.append((at, self.processor.entry, n, 0))
             else:
-                self.dynamic.append((at, _RELATIVE, 0, self._address(n)))
+                self.dynamic.append((at, self.processor.relative, 0, self._address(n)))
+                if not self.processor.explicit:
+                    struct.pack_into("<I", self.table.data, at - self.table.address, self._address(n))
         count = 1 + len(rows)
         buckets, chains = [0] * count, [0] * count
         for k, (name, info, section, value, size) in enumerate(rows, 1):
-            _SYMBOL.pack_into(
-                self.dynsym.data, k * _SYMBOL.size, self.strings.known[name], info, 0, section, value, size
-            )
+            at = k * self.form.symbol_size
+            self.form.put_symbol(self.dynsym.data, at, self.strings.known[name], info, section, value, size)
             bucket = _hash(name) % count
             buckets[bucket], chains[k] = k, buckets[bucket]
         struct.pack_into(f"<{2 + 2 * count}I", self.hash.data, 0, count, count, *buckets, *chains)
         self.dynstr.data[:] = self.strings.data
         for k, (place, type_, n, addend) in enumerate(self.dynamic):
-            _RELA.pack_into(self.rela.data, k * _RELA.size, place, number.get(n, 0) << 32 | type_, addend)
+            fields = (place, number.get(n, 0) << self.form.shift | type_, addend)
+            rela = self.form.rela
+            rela.pack_into(self.rela.data, k * rela.size, *fields[: 3 if self.processor.explicit else 2])
 
     def _write(self, payload: bytes) -> bytes:
         self._symbols()
-        for n, k in self.plt.items():  # jmp *distance(%rip); a two-byte no-op
-            at = self.stubs.address + 8 * k
-            distance = self.table.address + 8 * self.got[n] - (at + 6)
-            struct.pack_into("<HiH", self.stubs.data, 8 * k, 0x25FF, distance, 0x9066)
+        p, form = self.processor, self.form
+        for n, k in self.plt.items():
+            entry = self.table.address + p.pointer * self.got[n]
+            begin = p.stub_size * k
+            self.stubs.data[begin : begin + p.stub_size] = p.stub(self.stubs.address + begin, entry)
         if self.frames is not None:  # without a table: the unwinder searches
             struct.pack_into(
                 "<4Bi", self.unwind.data, 0, 1, 0x1B, 0xFF, 0xFF, self.frames.address - self.unwind.address - 4
@@ -395,16 +480,19 @@ class _Linker:
             (5, self.dynstr.address),
             (6, self.dynsym.address),
             (10, self.dynstr.size),
-            (11, 24),
+            (11, form.symbol_size),
         ]
-        tags += [(7, self.rela.address), (8, self.rela.size), (9, 24)] if self.rela.size else []
-        for k, (tag, value) in enumerate(tags):
-            struct.pack_into("<QQ", self.dyn.data, 16 * k, tag, value)
+        first = 7 if p.explicit else 17
+        if self.rela.size:
+            tags += [(first, self.rela.address), (first + 1, self.rela.size), (first + 2, form.rela.size)]
+        for k, tag in enumerate(tags):
+            form.dynamic.pack_into(self.dyn.data, form.dynamic.size * k, *tag)
 
         segments = [
-            (1, flags, *(3 * [begin]), filled - begin, end - begin, PAGE) for flags, begin, filled, end in self.segments
+            (1, flags, *(3 * [begin]), filled - begin, end - begin, p.page)
+            for flags, begin, filled, end in self.segments
         ]
-        segments.append((2, 6, *(3 * [self.dyn.address]), self.dyn.size, self.dyn.size, 8))
+        segments.append((2, 6, *(3 * [self.dyn.address]), self.dyn.size, self.dyn.size, p.pointer))
         segments.append((0x6474E551, 6, 0, 0, 0, 0, 0, 16))
         if self.frames is not None:
             segments.append((0x6474E550, 4, *(3 * [self.unwind.address]), 8, 8, 4))
@@ -413,31 +501,34 @@ class _Linker:
             if section.type != _NOBITS:
                 out[section.address : section.address + section.size] = section.data
         for k, (type_, flags, offset, *rest) in enumerate(segments):
-            _SEGMENT.pack_into(out, _HEADER.size + k * _SEGMENT.size, type_, flags, offset, *rest)
+            form.put_segment(out, k, type_, flags, offset, *rest)
         names = _Strings()
         out += bytes(-len(out) % 64)
-        rows = [bytes(_SECTION.size), *(self._header(names, s) for s in self.placed)]
-        rows.append(_SECTION.pack(names.add(SECTION), _PROGBITS, 0, 0, len(out), len(payload), 0, 0, 64, 0))
+        rows = [bytes(form.section.size), *(self._header(names, s) for s in self.placed)]
+        rows.append(form.section.pack(names.add(SECTION), _PROGBITS, 0, 0, len(out), len(payload), 0, 0, 64, 0))
         names.add(".shstrtab")
         out += payload
-        rows.append(_SECTION.pack(names.add(".shstrtab"), _STRTAB, 0, 0, len(out), len(names.data), 0, 0, 1, 0))
+        rows.append(form.section.pack(names.add(".shstrtab"), _STRTAB, 0, 0, len(out), len(names.data), 0, 0, 1, 0))
         out += names.data
         out += bytes(-len(out) % 8)
-        ident = b"\x7fELF\x02\x01\x01".ljust(16, b"\0")
-        counts = (_HEADER.size, _SEGMENT.size, len(segments), _SECTION.size, len(rows), len(rows) - 1)
-        _HEADER.pack_into(out, 0, ident, 3, 62, 1, 0, _HEADER.size, len(out), 0, *counts)
+        ident = (b"\x7fELF" + bytes([2 if p.wide else 1, 1, 1])).ljust(16, b"\0")
+        head = form.header.size
+        counts = (head, form.segment_size, len(segments), form.section.size, len(rows), len(rows) - 1)
+        form.header.pack_into(out, 0, ident, 3, p.number, 1, 0, head, len(out), self.flags, *counts)
         out += b"".join(rows)
         return bytes(out) + hashlib.blake2b(out, digest_size=DIGEST).digest()
 
     def _header(self, names: _Strings, s: _Section) -> bytes:
         """The section header of a loaded section."""
         number = {id(p): k + 1 for k, p in enumerate(self.placed)}
-        link, info, size = 0, 0, {_DYNSYM: 24, _RELASEC: 24, _DYNAMIC: 16, _HASH: 4}.get(s.type, 0)
-        if s.type in (_HASH, _RELASEC):
+        form, link, info = self.form, 0, 0
+        records = {_DYNSYM: form.symbol_size, _DYNAMIC: form.dynamic.size, _HASH: 4}
+        size = records.get(s.type, form.rela.size if s is self.rela else 0)
+        if s.type == _HASH or s is self.rela:
             link = number[id(self.dynsym)]
         elif s.type in (_DYNSYM, _DYNAMIC):
             link, info = number[id(self.dynstr)], int(s.type == _DYNSYM)
-        return _SECTION.pack(
+        return form.section.pack(
             names.add(s.name), s.type, s.flags, s.address, s.address, s.size, link, info, s.align, size
         )
 

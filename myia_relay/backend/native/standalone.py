@@ -19,6 +19,7 @@ from typing import Any
 
 from ...utils.errors import LoweringError
 from .elf import VERSIONED, link
+from .processors import LinkError
 
 INCLUDE = Path(__file__).parent / "include"
 """The folder of the header `myia_relay.h`."""
@@ -109,10 +110,23 @@ class StandaloneCode:
         return sorted(n.removeprefix("scipy_") for n in names - set(RUNTIME))
 
 
-def shared_object(code: bytes, description: bytes) -> bytes:
-    """A shared object for this machine; whoever loads it sets the variables `__NAME` of what it calls."""
+def shared_object(code: bytes, description: bytes, machine: TargetMachine) -> bytes:
+    """A shared object; whoever loads it sets the variables `__NAME` of what it calls.
+
+    Raises:
+        LoweringError: the machine's processor is none that the linker knows.
+    """
     exported = ("__tvm_ffi_", "__TVM", "__myia", "__scipy", "myia_relay_")
-    return link([code, data_object(code, description)], slots=RUNTIME, exported=exported)
+    objects = [code, data_object(code, description)]
+    try:
+        return link(
+            objects, slots=RUNTIME, exported=exported, glibc="gnu" in machine.triple if machine.triple else None
+        )
+    except LinkError as error:
+        where = machine.triple or "this machine"
+        raise LoweringError(
+            f"shared objects are made for x86-64, AArch64 and ARM, not for {where} ({error}); write a static library, NAME.a"
+        ) from None
 
 
 def archive(code: bytes, description: bytes) -> bytes:
