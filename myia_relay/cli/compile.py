@@ -21,7 +21,7 @@ from .arguments import ExampleCommand, examples, load_compiled, with_function
 @click.option(
     "--target",
     metavar="MACHINE",
-    help='Write it for C, as NAME.a, for another machine: "aarch64-linux-gnu", "armv7l-linux-gnueabihf", ...',
+    help='Write it for C, as NAME.a or NAME.so, for a machine: "aarch64-linux-gnu", "armv7l-linux-gnueabihf", ...',
 )
 @click.option("--ir", is_flag=True, help="Show the optimised program too.")
 def command(function: str, args: tuple[str, ...], output: Path | None, target: str | None, ir: bool) -> None:
@@ -39,7 +39,8 @@ def command(function: str, args: tuple[str, ...], output: Path | None, target: s
     print(compiled.explain(*values))
     if output and (target or output.suffix == ".a"):
         relay.export_library(compiled, output, *values, target=target)
-        print(f"wrote {output}: {output.stat().st_size:,} bytes; link it to a C program")
+        use = "link it to a C program" if output.suffix == ".a" else "open it with myia_relay.h"
+        print(f"wrote {output}: {output.stat().st_size:,} bytes; {use}")
     elif output:
         compiled.save(output, *values)
         print(f"wrote {output}: {output.stat().st_size:,} bytes; load it with relay.load_compiled")

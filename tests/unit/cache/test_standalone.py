@@ -1,6 +1,8 @@
-"""Libraries for C: what they say of themselves, results, errors; on this machine, and on two others under qemu."""
+"""Libraries for C: what they say of themselves, results, errors; from C, Rust and Go; on two other machines under qemu."""
 
 import functools
+import os
+import re
 import shutil
 import subprocess
 from pathlib import Path
@@ -15,7 +17,8 @@ from myia_relay.model.lenet import lenet
 
 from .cache_util import ROOT
 
-EXAMPLE = ROOT / "docs" / "examples" / "run_library.c"
+EXAMPLES = ROOT / "examples"
+EXAMPLE = EXAMPLES / "c" / "run_library.c"
 MACHINES = {
     "aarch64": ("aarch64-linux-gnu", "aarch64-linux-gnu-gcc", "qemu-aarch64", "/usr/aarch64-linux-gnu"),
     "armv7": ("armv7l-linux-gnueabihf", "arm-linux-gnueabihf-gcc", "qemu-arm", "/usr/arm-linux-gnueabihf"),
@@ -118,12 +121,43 @@ def test_a_shared_object_in_c(tmp_path, runner, f, values):
     assert said.startswith(f"# {f.__name__} for this machine, loaded in ")
 
 
+def cpp(folder: Path) -> str:
+    flags = ["-std=c++17", "-O2", "-Wall", "-Wextra", "-Werror", "-Wno-missing-field-initializers", f"-I{INCLUDE}"]
+    subprocess.run(["g++", "-x", "c++", *flags, str(EXAMPLE), "-o", "run", "-lm", "-ldl"], cwd=folder, check=True)
+    return str(folder / "run")
+
+
+def rust(folder: Path) -> str:
+    shutil.copytree(EXAMPLES / "rust", folder / "rust", ignore=shutil.ignore_patterns("target"))
+    env = {**os.environ, "MYIA_RELAY_INCLUDE": str(INCLUDE), "CARGO_TARGET_DIR": str(folder), "RUSTFLAGS": "-Dwarnings"}
+    command = ["cargo", "build", "--quiet", "--offline", "--locked"]
+    subprocess.run(command, cwd=folder / "rust", env=env, check=True, timeout=300)
+    return str(folder / "debug" / "run_library")
+
+
+def go(folder: Path) -> str:
+    env = {**os.environ, "CGO_CFLAGS": f"-O2 -I{INCLUDE}", "GOPROXY": "off", "GOCACHE": str(folder / "cache")}
+    command = ["go", "build", "-o", str(folder / "run"), "."]
+    subprocess.run(command, cwd=EXAMPLES / "go", env=env, check=True, timeout=300)
+    return str(folder / "run")
+
+
+LANGUAGES = {"c": ("gcc", None), "c++": ("g++", cpp), "rust": ("cargo", rust), "go": ("go", go)}
+
+
 @here
-def test_a_library_describes_itself_and_says_what_is_wrong(tmp_path, runner):
+@pytest.mark.parametrize("language", LANGUAGES)
+def test_a_library_describes_itself_and_says_what_is_wrong(tmp_path, runner, language):
+    tool, build = LANGUAGES[language]
+    if shutil.which(tool) is None:
+        pytest.skip(f"{tool} is not installed")
+    (tmp_path / "program").mkdir()
+    program = build(tmp_path / "program") if build else runner()
     library = str(tmp_path / "f.so")
     relay.export_library(mixed, library, X, 5)
-    command = [runner(), library]
-    _, _, said, _ = run(tmp_path, command, X, 5)
+    command = [program, library]
+    code, _, said, found = run(tmp_path, command, X, 5)
+    assert code == 0 and np.allclose(found, flat(mixed(X, 5)), rtol=1e-12, atol=1e-12)
     assert said.splitlines()[1:] == [
         "# argument x: float64[-1, 3]",
         "# argument n: int64[]",
@@ -138,32 +172,70 @@ def test_a_library_describes_itself_and_says_what_is_wrong(tmp_path, runner):
     assert run(tmp_path, command, X, -2)[:2] == (11, message)
     assert run(tmp_path, command, X.T, 5)[:2] == (2, "axis 1 of x is 3 long, not 4")
     assert run(tmp_path, command, X.ravel(), 5)[:2] == (2, "x has 2 axes, not 1")
-    assert run(tmp_path, [runner(), str(EXAMPLE)])[0] == 1
+    assert run(tmp_path, [*command, str(tmp_path / "nothing")])[0] == 2
+    (tmp_path / "short").write_bytes(bytes(16))
+    assert run(tmp_path, [*command, f"{tmp_path / 'short'}:4,3", str(tmp_path / "short")])[0] == 2
+    assert run(tmp_path, [program, str(EXAMPLE)])[0] == 1
     relay.export_library(steps, library, 3, 1.0)
     assert run(tmp_path, command, 10**7, 1.0)[0] == 4
 
 
-@pytest.mark.parametrize("name", MACHINES)
-def test_other_machines(tmp_path, name):
+def machine(name: str) -> tuple[str, str, str, str]:
     target, compiler, emulator, root = MACHINES[name]
     if missing := [tool for tool in (compiler, emulator) if shutil.which(tool) is None]:
         pytest.skip(f"{' and '.join(missing)} not installed")
+    return target, compiler, emulator, root
+
+
+@pytest.mark.parametrize("kind", ["a", "so"])
+@pytest.mark.parametrize("name", MACHINES)
+def test_other_machines(tmp_path, name, kind):
+    target, compiler, emulator, root = machine(name)
     model = relay.create_model(lenet, seed=1, init=0.1)
     recurrent = relay.create_model(sequence, seed=2, init=0.3)
     rng = np.random.default_rng(1)
     image = rng.normal(size=(1, 28, 28)).astype(np.float32)
     words = rng.normal(size=(7, 5)).astype(np.float32)
-    for f, values in ((model, (image,)), (recurrent, (words,)), (mixed, (X, 5))):
-        relay.export_library(f, tmp_path / "f.a", *values, target=target)
-        simd = ["-mfpu=neon-vfpv4"] if name == "armv7" else []
-        program = built(tmp_path, compiler, *simd, "-DMYIA_RELAY_STATIC", str(tmp_path / "f.a"))
-        command = [emulator, "-L", root, program]
+    simd = ["-mfpu=neon-vfpv4"] if name == "armv7" else []
+    program = built(tmp_path, compiler, *simd, "-ldl") if kind == "so" else ""
+    for f, values in ((model, (image,)), (recurrent, (words,)), (mixed, (X, 5)), (steps, (20000, 0.999))):
+        library = tmp_path / f"f.{kind}"
+        relay.export_library(f, library, *values, target=target)
+        if kind == "a":
+            program = built(tmp_path, compiler, *simd, "-DMYIA_RELAY_STATIC", str(library))
+        command = [emulator, "-L", root, program, *([str(library)] if kind == "so" else [])]
         code, error, _, found = run(tmp_path, command, *values)
         assert (code, error) == (0, "")
         assert np.allclose(found, flat(f(*values)), rtol=1e-5, atol=1e-5)
         if f is mixed:
             assert run(tmp_path, command, X, -2)[0] == 11
             assert "n is -2" in run(tmp_path, command, X, -2)[1]
+        if f is steps:
+            assert run(tmp_path, command, 10**7, 1.0)[0] == 4
+
+
+VECTOR = {"aarch64": r"\tf(mla|mul|add)\s+v", "armv7": r"\tv(fma|mla|mul|add)\.f32\s+q"}
+SCALAR = {"aarch64": r"\tf(madd|mul|add)\s+s", "armv7": r"\tv(fma|mla|mul|add)\.f32\s+s"}
+
+
+@pytest.mark.parametrize("name", MACHINES)
+def test_networks_use_the_vectors_of_arm(tmp_path, name):
+    """The products and sums of LeNet and of an LSTM are vectors, in their code and in the header's."""
+    target, compiler, _, _ = machine(name)
+    disassemble = [compiler.replace("gcc", "objdump"), "-d", "--no-show-raw-insn"]
+    if shutil.which(disassemble[0]) is None:
+        pytest.skip(f"{disassemble[0]} not installed")
+    for model in (relay.create_model(lenet), relay.create_model(sequence)):
+        relay.export_library(model, tmp_path / "f.so", target=target)
+        code = subprocess.run([*disassemble, str(tmp_path / "f.so")], capture_output=True, text=True, check=True).stdout
+        assert len(re.findall(VECTOR[name], code)) > 50 and not re.findall(SCALAR[name], code)
+    simd = ["-mfpu=neon-vfpv4"] if name == "armv7" else ["-O3"]
+    program = built(tmp_path, compiler, *simd, "-ldl")
+    code = subprocess.run([*disassemble, program], capture_output=True, text=True, check=True).stdout
+    for function in ("scipy_cblas_sgemm", "scipy_cblas_sgemv"):
+        body = re.search(rf"<{function}>:\n(.*?)\n\n", code, re.DOTALL)
+        inner = "".join(re.findall(r"<myia_relay_(?:tile|dot|add)_s>:\n.*?\n\n", code, re.DOTALL))
+        assert body and re.findall(VECTOR[name], body[1] + inner)
 
 
 def test_what_c_has_not_is_refused(tmp_path):
@@ -176,7 +248,7 @@ def test_what_c_has_not_is_refused(tmp_path):
             relay.export_library(f, tmp_path / "f.a", *values)
     for path, target, error in (
         ("f.dll", None, TypeError_),
-        ("f.so", "aarch64-linux-gnu", LoweringError),
+        ("f.so", "riscv64-linux-gnu", LoweringError),
         ("f.a", "my machine", LoweringError),
     ):
         with pytest.raises(error):

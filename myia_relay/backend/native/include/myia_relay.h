@@ -321,65 +321,132 @@ void TVMFFIErrorSetRaisedFromCStrParts(const char *kind, const char **parts, int
 }
 void TVMFFIErrorSetRaisedFromCStr(const char *kind, const char *text) { (void)kind, (void)text; }
 
-/* Products of row-major matrices: panels of NR columns are packed, and MR rows at a time are multiplied with one in registers. */
-#define MYIA_RELAY_PRODUCTS(T, letter, NR)                                                                             \
-    void scipy_cblas_##letter##gemm(int order, int ta, int tb, int m, int n, int k, T alpha, const T *a, int lda,     \
-                                    const T *b, int ldb, T beta, T *c, int ldc) {                                     \
-        enum { MR = 4 };                                                                                              \
-        T fixed[NR * 256], *panel = fixed;                                                                            \
-        ptrdiff_t ar = ta == 112 ? 1 : lda, ac = ta == 112 ? lda : 1;                                                 \
-        ptrdiff_t br = tb == 112 ? 1 : ldb, bc = tb == 112 ? ldb : 1;                                                 \
-        (void)order;                                                                                                  \
-        for (int j = 0; j < n; j += NR) {                                                                             \
-            int width = n - j < NR ? n - j : NR;                                                                      \
-            for (int i = 0; i < m; i++)                                                                               \
-                for (int q = 0; q < width; q++)                                                                       \
-                    c[(ptrdiff_t)i * ldc + j + q] = beta == 0 ? 0 : beta * c[(ptrdiff_t)i * ldc + j + q];             \
-            for (int p0 = 0; p0 < k; p0 += 256) {                                                                     \
-                int deep = k - p0 < 256 ? k - p0 : 256;                                                               \
-                for (int p = 0; p < deep; p++)                                                                        \
-                    for (int q = 0; q < NR; q++)                                                                      \
-                        panel[p * NR + q] = q < width ? b[(p0 + p) * br + (j + q) * bc] : 0;                          \
-                for (int i = 0; i < m; i += MR) {                                                                     \
-                    int rows = m - i < MR ? m - i : MR;                                                               \
-                    T sum[MR][NR] = {{0}};                                                                            \
-                    const T *row[MR];                                                                                 \
-                    for (int r = 0; r < MR; r++) row[r] = a + (i + (r < rows ? r : 0)) * ar + p0 * ac;                \
-                    for (int p = 0; p < deep; p++)                                                                    \
-                        for (int r = 0; r < MR; r++) {                                                                \
-                            T x = row[r][p * ac];                                                                     \
-                            for (int q = 0; q < NR; q++) sum[r][q] += x * panel[p * NR + q];                          \
-                        }                                                                                             \
-                    for (int r = 0; r < rows; r++)                                                                    \
-                        for (int q = 0; q < width; q++) c[(ptrdiff_t)(i + r) * ldc + j + q] += alpha * sum[r][q];     \
-                }                                                                                                     \
-            }                                                                                                         \
-        }                                                                                                             \
-    }                                                                                                                 \
-    void scipy_cblas_##letter##gemv(int order, int ta, int m, int n, T alpha, const T *a, int lda, const T *x,        \
-                                    int incx, T beta, T *y, int incy) {                                               \
-        int length = ta == 112 ? n : m;                                                                               \
-        (void)order;                                                                                                  \
-        for (int i = 0; i < length; i++) y[(ptrdiff_t)i * incy] = beta == 0 ? 0 : beta * y[(ptrdiff_t)i * incy];      \
-        for (int i = 0; i < m; i++) {                                                                                 \
-            const T *row = a + (ptrdiff_t)i * lda;                                                                    \
-            if (ta == 112) {                                                                                          \
-                T f = alpha * x[(ptrdiff_t)i * incx];                                                                 \
-                for (int j = 0; j < n; j++) y[(ptrdiff_t)j * incy] += f * row[j];                                     \
-                continue;                                                                                             \
-            }                                                                                                         \
-            T part[8] = {0}, sum = 0;                                                                                 \
-            int j = 0;                                                                                                \
-            if (incx == 1)                                                                                            \
-                for (; j + 8 <= n; j += 8)                                                                            \
-                    for (int q = 0; q < 8; q++) part[q] += row[j + q] * x[j + q];                                     \
-            for (; j < n; j++) sum += row[j] * x[(ptrdiff_t)j * incx];                                                \
-            for (int q = 0; q < 8; q++) sum += part[q];                                                               \
-            y[(ptrdiff_t)i * incy] += alpha * sum;                                                                    \
-        }                                                                                                             \
+/* Products of row-major matrices: panels of NR columns are packed, and MYIA_RELAY_ROWS rows at a time are multiplied with one in
+ * registers. The three inner loops are functions of their own: compilers make vectors of them, but for those of 32-bit ARM, whose
+ * vectors take subnormal numbers for 0, so that they have to be asked for. */
+enum { MYIA_RELAY_ROWS = 4 };
+
+#define MYIA_RELAY_INNER(T, letter, NR)                                                                                \
+    static void myia_relay_tile_##letter(int deep, const T *const *row, ptrdiff_t step, const T *panel, T *sum) {      \
+        T s[MYIA_RELAY_ROWS][NR] = {{0}};                                                                              \
+        for (int p = 0; p < deep; p++)                                                                                 \
+            for (int r = 0; r < MYIA_RELAY_ROWS; r++) {                                                                \
+                T x = row[r][p * step];                                                                                \
+                for (int q = 0; q < NR; q++) s[r][q] += x * panel[p * NR + q];                                         \
+            }                                                                                                          \
+        memcpy(sum, s, sizeof s);                                                                                      \
+    }                                                                                                                  \
+    static T myia_relay_dot_##letter(int n, const T *x, const T *y) {                                                  \
+        T part[8] = {0}, sum = 0;                                                                                      \
+        int j = 0;                                                                                                     \
+        for (; j + 8 <= n; j += 8)                                                                                     \
+            for (int q = 0; q < 8; q++) part[q] += x[j + q] * y[j + q];                                                \
+        for (; j < n; j++) sum += x[j] * y[j];                                                                         \
+        for (int q = 0; q < 8; q++) sum += part[q];                                                                    \
+        return sum;                                                                                                    \
+    }                                                                                                                  \
+    static void myia_relay_add_##letter(int n, T f, const T *x, T *y) {                                                \
+        for (int j = 0; j < n; j++) y[j] += f * x[j];                                                                  \
     }
 
-MYIA_RELAY_PRODUCTS(float, s, 16)
+#if defined(__ARM_NEON) && defined(__arm__)
+#include <arm_neon.h>
+#ifdef __ARM_FEATURE_FMA
+#define MYIA_RELAY_FMA vfmaq_f32
+#else
+#define MYIA_RELAY_FMA vmlaq_f32
+#endif
+#define MYIA_RELAY_WIDTH 8 /* of a panel of floats: eight of the sixteen registers are sums */
+
+static void myia_relay_tile_s(int deep, const float *const *row, ptrdiff_t step, const float *panel, float *sum) {
+    float32x4_t s[2 * MYIA_RELAY_ROWS];
+    for (int r = 0; r < 2 * MYIA_RELAY_ROWS; r++) s[r] = vdupq_n_f32(0);
+    for (int p = 0; p < deep; p++) {
+        float32x4_t low = vld1q_f32(panel + 8 * p), high = vld1q_f32(panel + 8 * p + 4);
+        for (int r = 0; r < MYIA_RELAY_ROWS; r++) {
+            float32x4_t x = vdupq_n_f32(row[r][p * step]);
+            s[2 * r] = MYIA_RELAY_FMA(s[2 * r], x, low);
+            s[2 * r + 1] = MYIA_RELAY_FMA(s[2 * r + 1], x, high);
+        }
+    }
+    for (int r = 0; r < 2 * MYIA_RELAY_ROWS; r++) vst1q_f32(sum + 4 * r, s[r]);
+}
+
+static float myia_relay_dot_s(int n, const float *x, const float *y) {
+    float32x4_t low = vdupq_n_f32(0), high = low;
+    float part[4], sum = 0;
+    int j = 0;
+    for (; j + 8 <= n; j += 8) {
+        low = MYIA_RELAY_FMA(low, vld1q_f32(x + j), vld1q_f32(y + j));
+        high = MYIA_RELAY_FMA(high, vld1q_f32(x + j + 4), vld1q_f32(y + j + 4));
+    }
+    vst1q_f32(part, vaddq_f32(low, high));
+    for (; j < n; j++) sum += x[j] * y[j];
+    return sum + (part[0] + part[1]) + (part[2] + part[3]);
+}
+
+static void myia_relay_add_s(int n, float f, const float *x, float *y) {
+    int j = 0;
+    for (; j + 4 <= n; j += 4) vst1q_f32(y + j, MYIA_RELAY_FMA(vld1q_f32(y + j), vdupq_n_f32(f), vld1q_f32(x + j)));
+    for (; j < n; j++) y[j] += f * x[j];
+}
+#else
+#define MYIA_RELAY_WIDTH 16
+MYIA_RELAY_INNER(float, s, MYIA_RELAY_WIDTH)
+#endif
+MYIA_RELAY_INNER(double, d, 8)
+
+#define MYIA_RELAY_PRODUCTS(T, letter, NR)                                                                             \
+    void scipy_cblas_##letter##gemm(int order, int ta, int tb, int m, int n, int k, T alpha, const T *a, int lda,      \
+                                    const T *b, int ldb, T beta, T *c, int ldc) {                                      \
+        T panel[NR * 256], sum[MYIA_RELAY_ROWS * NR];                                                                  \
+        ptrdiff_t ar = ta == 112 ? 1 : lda, ac = ta == 112 ? lda : 1;                                                  \
+        ptrdiff_t br = tb == 112 ? 1 : ldb, bc = tb == 112 ? ldb : 1;                                                  \
+        (void)order;                                                                                                   \
+        for (int j = 0; j < n; j += NR) {                                                                              \
+            int width = n - j < NR ? n - j : NR;                                                                       \
+            for (int i = 0; i < m; i++)                                                                                \
+                for (int q = 0; q < width; q++)                                                                        \
+                    c[(ptrdiff_t)i * ldc + j + q] = beta == 0 ? 0 : beta * c[(ptrdiff_t)i * ldc + j + q];              \
+            for (int p0 = 0; p0 < k; p0 += 256) {                                                                      \
+                int deep = k - p0 < 256 ? k - p0 : 256;                                                                \
+                for (int p = 0; p < deep; p++)                                                                         \
+                    for (int q = 0; q < NR; q++)                                                                       \
+                        panel[p * NR + q] = q < width ? b[(p0 + p) * br + (j + q) * bc] : 0;                           \
+                for (int i = 0; i < m; i += MYIA_RELAY_ROWS) {                                                         \
+                    int rows = m - i < MYIA_RELAY_ROWS ? m - i : MYIA_RELAY_ROWS;                                      \
+                    const T *row[MYIA_RELAY_ROWS];                                                                     \
+                    for (int r = 0; r < MYIA_RELAY_ROWS; r++) row[r] = a + (i + (r < rows ? r : 0)) * ar + p0 * ac;    \
+                    myia_relay_tile_##letter(deep, row, ac, panel, sum);                                               \
+                    for (int r = 0; r < rows; r++)                                                                     \
+                        for (int q = 0; q < width; q++) c[(ptrdiff_t)(i + r) * ldc + j + q] += alpha * sum[r * NR + q];\
+                }                                                                                                      \
+            }                                                                                                          \
+        }                                                                                                              \
+    }                                                                                                                  \
+    void scipy_cblas_##letter##gemv(int order, int ta, int m, int n, T alpha, const T *a, int lda, const T *x,         \
+                                    int incx, T beta, T *y, int incy) {                                                \
+        int length = ta == 112 ? n : m;                                                                                \
+        (void)order;                                                                                                   \
+        for (int i = 0; i < length; i++) y[(ptrdiff_t)i * incy] = beta == 0 ? 0 : beta * y[(ptrdiff_t)i * incy];       \
+        for (int i = 0; i < m; i++) {                                                                                  \
+            const T *row = a + (ptrdiff_t)i * lda;                                                                     \
+            T f = alpha * x[ta == 112 ? (ptrdiff_t)i * incx : 0], sum = 0;                                             \
+            if (ta == 112 && incy == 1)                                                                                \
+                myia_relay_add_##letter(n, f, row, y);                                                                 \
+            else if (ta == 112)                                                                                        \
+                for (int j = 0; j < n; j++) y[(ptrdiff_t)j * incy] += f * row[j];                                      \
+            else {                                                                                                     \
+                if (incx == 1)                                                                                         \
+                    sum = myia_relay_dot_##letter(n, row, x);                                                          \
+                else                                                                                                   \
+                    for (int j = 0; j < n; j++) sum += row[j] * x[(ptrdiff_t)j * incx];                                \
+                y[(ptrdiff_t)i * incy] += alpha * sum;                                                                 \
+            }                                                                                                          \
+        }                                                                                                              \
+    }
+
+MYIA_RELAY_PRODUCTS(float, s, MYIA_RELAY_WIDTH)
 MYIA_RELAY_PRODUCTS(double, d, 8)
 
 /* --- messages --------------------------------------------------------------------------------------------------------- */
@@ -715,13 +782,13 @@ int myia_relay_load(const char *path, myia_relay_program **program) {
         void *function;
     } functions[] = {
 #define MYIA_RELAY_NAMED(f) {"__" #f, (void *)f},
-#define MYIA_RELAY_VERSIONED(name) {"__got_" #name, (void *)name}, {"__got_" #name "f", (void *)name##f},
+#define MYIA_RELAY_ONE(name) {"__got_" #name, (void *)(double (*)(double))name}, {"__got_" #name "f", (void *)name##f},
+#define MYIA_RELAY_TWO(name) {"__got_" #name, (void *)(double (*)(double, double))name}, {"__got_" #name "f", (void *)name##f},
         MYIA_RELAY_NAMED(myia_relay_serve) MYIA_RELAY_NAMED(myia_relay_realloc)
         MYIA_RELAY_NAMED(TVMFFIErrorSetRaisedFromCStrParts) MYIA_RELAY_NAMED(TVMFFIErrorSetRaisedFromCStr)
         MYIA_RELAY_NAMED(scipy_cblas_sgemm) MYIA_RELAY_NAMED(scipy_cblas_dgemm)
         MYIA_RELAY_NAMED(scipy_cblas_sgemv) MYIA_RELAY_NAMED(scipy_cblas_dgemv)
-        MYIA_RELAY_VERSIONED(exp) MYIA_RELAY_VERSIONED(exp2) MYIA_RELAY_VERSIONED(log) MYIA_RELAY_VERSIONED(log2)
-        MYIA_RELAY_VERSIONED(pow) MYIA_RELAY_VERSIONED(fmod)
+        MYIA_RELAY_ONE(exp) MYIA_RELAY_ONE(exp2) MYIA_RELAY_ONE(log) MYIA_RELAY_ONE(log2) MYIA_RELAY_TWO(pow) MYIA_RELAY_TWO(fmod)
     };
     void *handle, *library, *main;
     char here[MYIA_RELAY_TEXT];

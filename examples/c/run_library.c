@@ -25,10 +25,16 @@ static void describe(const char *what, const myia_relay_value *v) {
 
 static void *contents(const char *path, size_t *size) {
     FILE *file = fopen(path, "rb");
-    char *data = malloc(1 << 26);
-    *size = file && data ? fread(data, 1, 1 << 26, file) : 0;
-    if (!file) fprintf(stderr, "cannot read %s\n", path);
-    if (file) fclose(file);
+    size_t room = 1 << 16;
+    char *data = (char *)malloc(room);
+    *size = 0;
+    if (!file || !data) {
+        fprintf(stderr, "cannot read %s\n", path);
+        exit(MYIA_RELAY_ARGUMENT);
+    }
+    for (size_t got; (got = fread(data + *size, 1, room - *size, file));)
+        if ((*size += got) == room && !(data = (char *)realloc(data, room *= 2))) exit(MYIA_RELAY_NO_MEMORY);
+    fclose(file);
     return data;
 }
 
@@ -64,13 +70,22 @@ int main(int argc, char **argv) {
     static int64_t shapes[16][8];
     for (int k = 0; k < myia_relay_inputs(p) && first + k < argc; k++) {
         char *colon = strchr(argv[first + k], ':');
-        size_t size;
+        const myia_relay_value *v = myia_relay_input(p, k);
+        size_t size, bytes = v->itemsize;
         if (colon) {
             *colon = 0;
             in[k].shape = shapes[k];
-            for (char *text = colon + 1; *text; text += *text == ',') shapes[k][in[k].ndim++] = strtoll(text, &text, 10);
+            for (char *text = colon + 1; *text && in[k].ndim < 8; text += *text == ',')
+                shapes[k][in[k].ndim++] = strtoll(text, &text, 10);
         }
         in[k].data = contents(argv[first + k], &size);
+        for (int axis = 0; axis < (colon ? in[k].ndim : v->ndim); axis++)
+            bytes *= (size_t)(colon ? shapes[k][axis] : v->shape[axis]);
+        int open = !colon && v->ndim && v->shape[0] < 0; /* the library says that a shape is missing */
+        if (size != bytes && !open) {                    /* which it cannot see */
+            fprintf(stderr, "%s has %lu bytes, and its shape wants others\n", v->name, (unsigned long)size);
+            return MYIA_RELAY_ARGUMENT;
+        }
     }
     for (int run = 0; run < 2 && !code; run++) { /* twice: what a call leaves behind must not change the next one */
         for (int k = 0; k < 16; k++) out[k].data = NULL, out[k].shape = NULL, out[k].dtype = NULL;

@@ -1,0 +1,3 @@
+module run_library
+
+go 1.18
