@@ -31,7 +31,7 @@ _WRITE, _ALLOC, _EXEC, _TLS = 1, 2, 4, 0x400
 _UNDEFINED, _ABSOLUTE = 0, 0xFFF1
 
 
-class _Format:
+class _FileFormat:
     """The records of a file, of 64 or 32 bits; both have the same fields, in the order of the former."""
 
     def __init__(self, wide: bool):
@@ -59,7 +59,7 @@ class _Format:
         self._segment.pack_into(data, self.header.size + k * self.segment_size, *fields)
 
 
-_FORMATS = {wide: _Format(wide) for wide in (True, False)}
+_FORMATS = {wide: _FileFormat(wide) for wide in (True, False)}
 
 
 # Functions of the C library that have several versions. The loader binds a name without a version to the oldest one, so
