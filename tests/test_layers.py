@@ -62,20 +62,8 @@ INNER = {
     "opt": ("analysis", "rewrite", "loops", "kernels", "pipeline"),
     "prims": ("rules", "ops", "api"),
     "text": (
-        *(
-            "dtypes",
-            "span",
-            "tree",
-            "errors",
-            "walk",
-            "binders",
-            "placement",
-            "equality",
-            "lexer",
-            "syntax",
-            "printer",
-            "json",
-        ),
+        *("dtypes", "naming", "span", "tree", "errors", "walk", "binders", "placement", "equality"),
+        *("lexer", "syntax", "printer", "json"),
         *("operators", "check", "lower", "module", "transform"),
     ),
 }
