@@ -1,0 +1,1 @@
+"""The types of a module: inferred, checked, and written back."""
