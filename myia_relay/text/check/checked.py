@@ -8,7 +8,7 @@ from typing import Any
 
 from ..terms.solver import TypeRelation
 from ..terms.terms import Rigid, Unknown, prune, resolved
-from ..tree import Arm, Attribute, CallExpr, Expression, Local, ModuleTree, OperatorName
+from ..tree import Arm, Attribute, CallExpr, Expression, Local, ModuleTree, OperatorName, TypeParam
 
 
 @dataclass(eq=False)
@@ -63,6 +63,7 @@ class Checked:
         instances: a use (`LocalVar`, `GlobalVar`, `ConstructorName`) of something polymorphic -> its instance.
         attributes: an application of an operator, or an operator as a value -> all its attributes, with the defaults of those
             left out.
+        parameters: a declared parameter -> its declaration in the tree.
         redundant: arms of matches that no value gets to, as those above them take all that they would match.
     """
 
@@ -73,6 +74,7 @@ class Checked:
     constructors: Mapping[str, Scheme]
     instances: Mapping[Expression, Instance]
     attributes: Mapping[CallExpr | OperatorName, Mapping[str, Attribute]]
+    parameters: Mapping[Rigid, TypeParam]
     redundant: Sequence[Arm]
 
     def type_of(self, expression: Expression) -> Any:

@@ -52,6 +52,7 @@ def check(module: ModuleTree) -> Checked:
         inference.constructors,
         inference.instances,
         inference.attributes,
+        {rigid: param for param, rigid in inference.annotations.params.items()},
         inference.redundant,
     )
 
