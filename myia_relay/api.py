@@ -96,12 +96,9 @@ class Relay(Inspectable, Remade):
         note_local_classes()
         functools.update_wrapper(self, function, updated=())
         self.__wrapped__ = function
-        self._decorated = function
-        self.options = checked_options(executor, target, fastmath, debug_nans, precision)
-        self.static = (static,) if isinstance(static, str) else tuple(static)
-        self._cuts = SliceCuts()
-        self._forget()
-        self._annotations: tuple[list[str], list] | None = None
+        self._begin(function, executor, target, static, fastmath, debug_nans, precision)
+        if isinstance(function, Relay):
+            self.taken = function.taken
         if isinstance(function, types.FunctionType) and not function.__code__.co_flags & inspect.CO_VARKEYWORDS:
             names = list(inspect.signature(function).parameters) if self.static else []
             for name in self.static:
@@ -109,6 +106,20 @@ class Relay(Inspectable, Remade):
                     raise TypeError_(
                         f"static={name!r}: {function.__name__} has no such parameter{nearest(str(name), names)}"
                     )
+
+    def _begin(
+        self, function, executor=None, target=None, static=(), fastmath=False, debug_nans=False, precision=None
+    ) -> None:
+        """Begin as a function that compiled code calls, whatever that is."""
+        self._decorated = function
+        self.options = checked_options(executor, target, fastmath, debug_nans, precision)
+        self.static = (static,) if isinstance(static, str) else tuple(static)
+        self._cuts = SliceCuts()
+        self._forget()
+        self._annotations: tuple[list[str], list] | None = None
+
+    taken: Callable[[tuple, dict], tuple[tuple, dict]] | None = None
+    """`(args, kwargs)` -> the arguments as the function declares them; None where they are taken as they are."""
 
     def _forget(self) -> None:
         """Begin with no compiled programs."""
@@ -194,6 +205,8 @@ class Relay(Inspectable, Remade):
 
     def _quick_key(self, args: tuple, kwargs: dict, leaves: list) -> tuple | None:
         """What finds the program without treedefs; the leaves are appended. None where that takes a closer look."""
+        if self.taken is not None:
+            args, kwargs = self.taken(args, kwargs)
         return None if kwargs or self.static else quick_key(args, leaves, self._listed)
 
     def _of_structure(self, args: tuple, kwargs: dict, problem: CompileError) -> tuple[Compiled, list]:
@@ -275,7 +288,13 @@ class Relay(Inspectable, Remade):
         """Serve later calls with the same scalar classes without building a signature."""
         types_ = tuple(map(type, args))
         program = compiled.program
-        plain = not kwargs and all(t in PLAIN for t in types_) and not program.hidden and not self.static
+        plain = (
+            self.taken is None
+            and not kwargs
+            and all(t in PLAIN for t in types_)
+            and not program.hidden
+            and not self.static
+        )
         scalar_out = program.result.tag == "dyn" and isinstance(program.result.info, Scalar)
         if not (plain and scalar_out):
             return
@@ -293,6 +312,8 @@ class Relay(Inspectable, Remade):
         self._fast[types_] = checker(dependencies, len(args), run, again, ints)
 
     def _signature(self, args, kwargs, leaves: list, structural: bool = False):
+        if self.taken is not None:
+            args, kwargs = self.taken(args, kwargs)
         if self._annotations is None:
             self._annotations = parameter_annotations(self.__relay_function__)
         names, annotations = self._annotations

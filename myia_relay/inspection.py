@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from .debug.profile import Profile
     from .debug.session import MarkedRun, Session
     from .debug.show import GraphView
+    from .ir.node import Graph
     from .pipeline import Compiled
     from .utils.source import Origin
 
@@ -71,12 +72,16 @@ class Inspectable:
         if stage not in STAGES:
             raise ValueError_(f"stage={stage!r}: choose one of {', '.join(STAGES)}")
         if stage == "parsed":
-            from .frontend import parse
-
-            return GraphView(parse(source_function(self.__relay_function__)))
+            return GraphView(self._parsed())
         _, treedefs, keywords = self._signature(args, kwargs, [])
         compiled = self._compile_for_view(treedefs, keywords)
         return GraphView(compiled.graphs["final" if stage == "lowered" else stage])
+
+    def _parsed(self) -> Graph:
+        """The parsed graph of the function."""
+        from .frontend import parse
+
+        return parse(source_function(self.__relay_function__))
 
     def _compile_for_view(self, treedefs, keywords) -> Compiled:
         return self._compile(treedefs, keywords, keep=True, executor="interpreter")

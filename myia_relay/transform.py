@@ -31,6 +31,7 @@ class Transformed(Relay):
         )
         self._decorated = _Marker(self._derived)
         self.__name__ = f"{transform}({getattr(function, '__name__', 'f')})"
+        self.taken = _taken(transform, self.taken)
 
     def _made_of(self) -> tuple[tuple, dict[str, Any]]:
         transform, function, options = self._derived
@@ -40,6 +41,29 @@ class Transformed(Relay):
     def __relay_derived__(self) -> tuple[str, Callable, tuple]:
         """The transform, its function, and its options. A property, like `__relay_function__`."""
         return self._derived
+
+
+def _taken(transform: str, taken: Callable | None) -> Callable | None:
+    """`Relay.taken` of a transformed function, given that of the function."""
+    if taken is None or transform in ("vmap", "batch_mean", "scan", "cond", "while_loop", "fori_loop"):
+        return None  # other arguments than the function has
+    if transform not in ("jvp", "hvp", "vjp"):
+        return taken
+
+    def of_points(args: tuple, kwargs: dict) -> tuple[tuple, dict]:
+        """A tuple of arguments, and for `jvp` and `hvp` one of directions, in which None is zero."""
+        points, directions = args
+        several = isinstance(points, tuple)
+        given, _ = taken(points if several else (points,), {})
+        if transform != "vjp":
+            moved = tuple(directions) if several else (directions,)
+            if len(moved) == len(given):
+                filled, _ = taken(tuple(p if d is None else d for p, d in zip(given, moved, strict=True)), {})
+                moved = tuple(None if d is None else f for f, d in zip(filled, moved, strict=True))
+                directions = moved if several else moved[0]
+        return (given if several else given[0], directions), kwargs
+
+    return of_points
 
 
 def _make(transform: str, function: Callable, items: tuple, _text: str) -> Transformed:

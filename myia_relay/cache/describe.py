@@ -225,6 +225,8 @@ class _Describer:
             Unportable: there is no description of such an object.
         """
         kind = type(value)
+        if hasattr(kind, "__relay_description__"):
+            return value.__relay_description__()
         if has_own(value, "__relay_operator__"):
             return self.operator(value)
         if has_own(value, "__relay_derived__"):

@@ -129,6 +129,8 @@ def graph_of(engine: Engine, fn: Val) -> Graph | None:
             function = function.__func__
         if isinstance(function, types.FunctionType):
             return engine.parse(function)
+        if hasattr(type(function), "__relay_graph__"):
+            return function.__relay_graph__()
         if function is not value:
             return graph_of(engine, Static(function))
     return None
