@@ -45,6 +45,8 @@ OPTIMISATIONS = {
     "sum_products": "sums of products over the iterations of a loop are one product, in derived code",
     "recursive_sums": "sums of adjoints go on through recursive calls",
     "recursive_inlining": "several levels of recursive calls are one",
+    "vnni": "integers of 8 and 16 bits are multiplied and added by one instruction",
+    "madd": "pairs of integers of 16 bits are multiplied and added by one instruction",
     "winograd": "convolutions by 3x3 windows take a quarter of the multiplications, with a larger error: `kernels/winograd.py`",
     "vector_loops": "counted loops over numbers run in the lanes of vectors",
 }

@@ -265,6 +265,22 @@ _padded = {"strides": (2, 1), "padding": ((1, 0), (1, 2))}
 example("conv2d", uniform(2, 2, 5, 4), uniform(3, 2, 3, 2))
 example("conv2d", uniform(1, 2, 5, 4), uniform(3, 2, 3, 2), **_padded)
 example("conv2d", uniform(1, 4, 4, 4), uniform(2, 2, 2, 2), groups=2, strides=(1, 1), padding=((0, 0), (0, 0)))
+for _dtype, _zero in ((np.uint8, 3), (np.int8, -4), (np.int16, 5)):
+    _w = np.int16 if _dtype == np.int16 else np.int8
+    _x = ints(2, 5, 6, 4, low=0, high=100, dtype=_dtype)
+    example("conv2d_integer", _x, ints(3, 5, 3, 2, dtype=_w), zero=_zero)
+    example("conv2d_integer", _x[:, :4], ints(4, 2, 3, 2, dtype=_w), **_padded, groups=2)
+    example("dot_integer", _x[0, 0], ints(3, 4, dtype=_w), zero=_zero)
+    example("dot_shifted", _x[:, :, 0, 0], ints(7, 5, dtype=_w))
+    example("pack_words", _x, groups=5)
+    example("pack_words", _x, shift=128 if _dtype == np.int8 else 0)
+example(
+    "conv2d_words",
+    ints(2, 2, 4, 5, low=-(1 << 31), high=1 << 31, dtype=np.int32),
+    ints(3, 2, 2, 3, low=-(1 << 31), high=1 << 31, dtype=np.int32),
+    fill=7,
+)
+example("conv2d_words", ints(1, 4, 4, 5, dtype=np.int32), ints(2, 2, 2, 3, dtype=np.int32), groups=2, bits=16, fill=-7)
 example("conv2d_grad_input", uniform(2, 3, 3, 3), uniform(3, 2, 3, 2), in_shape=(5, 4))
 example("conv2d_grad_input", uniform(1, 3, 2, 6), uniform(3, 2, 3, 2), in_shape=(5, 4), **_padded)
 example("conv2d_grad_weight", uniform(2, 2, 5, 4), uniform(2, 3, 3, 3), kernel=(3, 2))

@@ -155,7 +155,7 @@ def _masks(count):
     return [m for m in np.ndindex(*(2,) * count) if any(m)]
 
 
-LATE = ("triangular_dot", "pack_columns", "packed_dot")
+LATE = ("triangular_dot", "pack_columns", "packed_dot", "pack_words", "conv2d_words", "dot_shifted")
 """Passes make them, where all is staged."""
 
 
@@ -179,6 +179,8 @@ OF_KNOWN_SIZE = (
     "broadcast_to",
     "conv2d",
     "conv2d_grad_input",
+    "conv2d_integer",
+    "dot_integer",
     "qr",
 )  # attributes of the examples are numbers that must fit
 FIXED = {"dft": (2,)}  # what is not any size: a complex number has two parts

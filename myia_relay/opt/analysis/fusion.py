@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import TypeGuard
+from typing import Any, TypeGuard
 
 from ...abstract.dims import known_size
 from ...abstract.types import Array, Data, Leaf, Scalar, Type, is_static_shape, numpy_dtype
@@ -103,12 +103,12 @@ def cost(node: Apply) -> int:
     return 0 if node.fn.view else COST.get(node.fn.name, 1)
 
 
-def fuse(graph: Graph, takes_epilogue: Callable[[Apply], bool] | None = None) -> Fusion:
+def fuse(graph: Graph, takes_epilogue: Callable[[Apply, Apply], bool] | None = None) -> Fusion:
     """Find the fusion groups of one graph (not of the graphs inside of it).
 
     Args:
         graph: the graph.
-        takes_epilogue: whether the kernel of an opaque application can compute what follows it element by element.
+        takes_epilogue: whether the kernel of an opaque application can compute what follows it element by element, to this root.
     """
     out = Fusion()
     for node in graph.nodes:
@@ -136,14 +136,14 @@ def fuse(graph: Graph, takes_epilogue: Callable[[Apply], bool] | None = None) ->
             out.kernel[node] = node
             out.size[node] = 1
             out.indices[node] = frozenset((out.index(node),))
-        elif takes_epilogue is not None and (root := _epilogue(node, out)) is not None and takes_epilogue(node):
+        elif takes_epilogue is not None and (root := _epilogue(node, out)) is not None and takes_epilogue(node, root):
             # It has no kernel in `out`: what it reads itself must be in memory.
             out.role[node] = "inline"
             out.epilogues[root] = node
     return out
 
 
-def _epilogue(node: Apply, out: Fusion) -> Node | None:
+def _epilogue(node: Apply, out: Fusion) -> Any:
     """The root that alone reads an opaque application's result, each element for its own."""
     if not isinstance(node.fn, Primitive) or node.fn.kind != "opaque" or not isinstance(node.type, Array):
         return None
@@ -152,7 +152,11 @@ def _epilogue(node: Apply, out: Fusion) -> Node | None:
     root = roots.pop() if len(roots) == 1 else None
     if root is None or out.role.get(root) != "root" or root in out.updates or root in out.epilogues:
         return None
-    if root.type != node.type or any(out.role.get(u) == "view" for u in users):
+    if (
+        not isinstance(root.type, Array)
+        or root.type.shape != node.type.shape
+        or any(out.role.get(u) == "view" for u in users)
+    ):
         return None
     return root if _indices(node, users, out) == out.indices[root] else None
 

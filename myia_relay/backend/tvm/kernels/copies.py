@@ -18,7 +18,7 @@ from typing import Any
 
 from tvm import tirx
 
-from ..tir.block import Block, const, idx, load, shuffle, vload, with_lanes
+from ..tir.block import Block, const, dtype_of, idx, load, shuffle, vload, with_lanes
 from ..tir.exact import fence
 from .nests import lanes_for
 from .patches import Operand, Windows, along_row, at, pieces, plus, times
@@ -124,7 +124,7 @@ class Copies:
         for begin in range(0, -(-wide // 2), lanes):
             count = lanes if 2 * begin + lanes < wide else lanes // 2
             starts = [min(2 * begin + k, wide - lanes) for k in range(0, 2 * count, lanes)]
-            vectors = [block.let(fence(vload(x[0], plus(x[1], start), lanes))) for start in starts]
+            vectors = [block.let(_kept(vload(x[0], plus(x[1], start), lanes))) for start in starts]
             values: dict[int, Any] = {}
             for column, row, shift in shifts:
                 if shift + begin >= self.width:
@@ -178,12 +178,17 @@ class Copies:
         self._pad(block, row, high, self.width, padding)
 
 
+def _kept(vector: Any) -> Any:
+    """A vector of which LLVM shall not load single numbers; it has no fence for integers."""
+    return fence(vector) if dtype_of(vector).startswith("float") else vector
+
+
 def _strided(block: Block, x: Any, place: Any, lanes: int, stride: int, first: int) -> Any:
     """Every stride-th of the `lanes * stride` elements at a place, from the `first` one on; the stride is a power of two.
 
     By halves, of two vectors each: LLVM takes long for shuffles of more. Behind a fence: it would load number by number.
     """
-    vectors = [block.let(fence(vload(x, plus(place, k * lanes), lanes))) for k in range(stride)]
+    vectors = [block.let(_kept(vload(x, plus(place, k * lanes), lanes))) for k in range(stride)]
     while len(vectors) > 1:
         picked = range(first % 2, 2 * lanes, 2)
         vectors = [block.let(shuffle([a, b], picked)) for a, b in zip(vectors[::2], vectors[1::2])]

@@ -46,6 +46,7 @@ from .tiles.convolution import call_copies, call_tile, emit_sums, tile_of_dots, 
 from .tiles.next_matrix import NextMatrix, next_matrix
 
 ROWS, VECTORS = 8, 3  # of a tile: together with a row of vectors and a number, these are the registers of AVX-512
+NARROW = 4, 2  # the same where there are half as many registers
 NEAR = 40 << 10  # bytes of what a tile reads of the image that stay in the first-level cache
 ONCE = 160 << 10  # the same where it reads each element once, in order: these may come from the second-level cache
 AGAIN = 1 << 19  # bytes of a 1x1 window's image that are read again for each tile of filters, in place of the filters
@@ -74,12 +75,24 @@ class Blocks:
         s: the shape.
         copies: of one channel for a band of rows of the result; None: the image is read in place, and there is one band.
         channels: of a block.
+        kind: what is multiplied (`MultiplyAdd`).
     """
 
     s: Conv
     dtype: str
     copies: Copies | None
     channels: int
+    kind: str = "float"
+
+    @property
+    def tile(self) -> tuple[int, int]:
+        """Filters and vectors of positions of a tile."""
+        return (ROWS, VECTORS) if pipeline.vector_bytes() >= 64 else NARROW
+
+    @property
+    def wide(self) -> int:
+        """Positions of a tile."""
+        return self.tile[1] * lanes_for(self.dtype)
 
     @property
     def step(self) -> int:
@@ -96,7 +109,7 @@ class Blocks:
     @property
     def copied(self) -> int:
         """Elements of the copies of a block; the last vectors of a band may be read from beyond them."""
-        return 0 if self.copies is None else self.channels * self.step + VECTORS * lanes_for(self.dtype)
+        return 0 if self.copies is None else self.channels * self.step + self.wide
 
     @property
     def size(self) -> int:
@@ -122,7 +135,7 @@ class Blocks:
     def panels(self) -> int:
         """Whole panels of positions that threads share: where there are more positions than filters, these are read twice."""
         in_panels = self.copies is None and 8 * self.s.filters <= self.s.positions
-        return (self.s.positions - self.dots) // (VECTORS * lanes_for(self.dtype)) if in_panels else 0
+        return (self.s.positions - self.dots) // self.wide if in_panels else 0
 
     @property
     def again(self) -> bool:
@@ -151,11 +164,11 @@ class Blocks:
     @property
     def near(self) -> int:
         """Bytes of the image that a tile reads: of each column of the window and each phase a run, or one for each row."""
-        s, wide = self.s, VECTORS * lanes_for(self.dtype)
+        s, wide, lanes = self.s, self.wide, lanes_for(self.dtype)
         if self.copies is None:
-            return self.channels * (wide + wide // VECTORS) * ITEM[self.dtype]
+            return self.channels * (wide + lanes) * ITEM[self.dtype]
         rows = [len(range(phase, s.kernel[0], s.strides[0])) for phase in self.copies.phases]
-        runs = [min(wide + (count - 1) * s.out_width, count * wide) + wide // VECTORS for count in rows]
+        runs = [min(wide + (count - 1) * s.out_width, count * wide) + lanes for count in rows]
         return self.channels * s.kernel[1] * sum(runs) * ITEM[self.dtype]
 
     @property
@@ -168,14 +181,14 @@ class Blocks:
         return item * (results + self.bands * (copies + s.weights / (8 if s.weights * item > CACHE // 2 else 32)))
 
 
-def divide(s: Conv, dtype: str, tasks: int = 1) -> Blocks:
+def divide(s: Conv, dtype: str, tasks: int = 1, kind: str = "float") -> Blocks:
     """The cheapest division of those in which what a tile reads of the image stays in the first-level cache."""
     lanes = lanes_for(dtype)
     rest = s.positions % lanes
     in_place = s.is_pointwise and (rest == 0 or rest <= DOTS and s.channels % 16 == 0)
     if s.is_pointwise and not in_place:
         s = Conv(s.channels, 1, s.positions, s.filters, (1, 1))
-    one = Blocks(s, dtype, None if in_place else Copies(s, dtype, s.out_height, True), 1)
+    one = Blocks(s, dtype, None if in_place else Copies(s, dtype, s.out_height, True), 1, kind)
     most = max(1, (ONCE if s.taps == 1 else NEAR) // one.near)
     channels = s.channels
     if most < channels:
@@ -184,7 +197,7 @@ def divide(s: Conv, dtype: str, tasks: int = 1) -> Blocks:
     if in_place:
         return replace(one, channels=channels)
     rows = {-(-s.out_height // k) for k in range(1, s.out_height + 1)}
-    found = [Blocks(s, dtype, Copies(s, dtype, r, True), channels) for r in rows]
+    found = [Blocks(s, dtype, Copies(s, dtype, r, True), channels, kind) for r in rows]
     if (
         tasks > 1 and s.channels * Copies(s, dtype, s.out_height, True).size > s.weights
     ):  # threads that share filters would all copy the image
@@ -198,7 +211,9 @@ Finish = Callable[[Any, Any, Any, Any, int], Any]
 """(value, sample, channel, position, lanes) -> value."""
 
 
-def direct_conv(c: Any, s: Conv, n: Any, groups: int, tasks: int, finish: Finish | None) -> None:
+def direct_conv(
+    c: Any, s: Conv, n: Any, groups: int, tasks: int, finish: Finish | None, kind: str = "float", fill: int = 0
+) -> None:  # fmt: skip
     """Emit it.
 
     Args:
@@ -208,20 +223,23 @@ def direct_conv(c: Any, s: Conv, n: Any, groups: int, tasks: int, finish: Finish
         groups: of channels.
         tasks: on so many threads.
         finish: what is applied to the results.
+        kind: what is multiplied (`MultiplyAdd`).
+        fill: what images are padded with.
     """
     alone = n == 1 and groups == 1
-    d = divide(s, c.out_type.dtype, tasks if alone else 1)
+    d = divide(s, c.out_type.dtype, tasks if alone else 1, kind)
     if d.bands >= 2 * tasks or d.bands % tasks == 0 and d.bands * d.rows == s.out_height:
         shared = "bands", d.bands
     else:
-        shared = ("panels", d.panels) if d.panels >= 8 * tasks else ("tiles", s.filters // ROWS)
-    e = _Emitter(c, d, next_matrix(c, tasks) if alone else None)
-    over_samples(c, s, n, groups, tasks, e.sample, shared, d.size, finish)
+        shared = ("panels", d.panels) if d.panels >= 8 * tasks else ("tiles", s.filters // d.tile[0])
+    e = _Emitter(c, d, next_matrix(c, tasks) if alone and kind == "float" else None, fill)
+    over_samples(c, s, n, groups, tasks, e.sample, shared, d.size + e.sums, finish, d.tile[0])
 
 
 def over_samples(
-    c: Any, s: Conv, n: Any, groups: int, tasks: int, emit: Any, shared: tuple[str, int], size: int, finish: Any
-) -> None:
+    c: Any, s: Conv, n: Any, groups: int, tasks: int, emit: Any, shared: tuple[str, int], size: int, finish: Any,
+    rows: int = ROWS,
+) -> None:  # fmt: skip
     """Emit the samples and groups of a convolution on so many threads, which share the only one.
 
     Args:
@@ -229,6 +247,7 @@ def over_samples(
         emit: one sample; see `_Emitter.sample`.
         shared: by what, and how many there are: bands (two that overlap of one thread), panels, or tiles of filters.
         size: elements of memory that each thread has.
+        rows: filters of a tile.
     """
     source, filters, out = c.operand(0), c.operand(1), c.result()
     memory = c.scratch(max(1, size * tasks), c.out_type.dtype)
@@ -260,7 +279,7 @@ def over_samples(
             behind = tirx.Div(tirx.Mul(tirx.Add(task, idx(1)), idx(total)), idx(tasks))
             share = first, c.block.let(tirx.Sub(behind, first))
             part: dict[str, Any] = {by: share}
-            if by == "panels" or by == "tiles" and s.filters % ROWS:
+            if by == "panels" or by == "tiles" and s.filters % rows:
                 part["rest"] = tirx.EQ(task, idx(tasks - 1))
             body(task, 0, **part)
 
@@ -268,14 +287,21 @@ def over_samples(
 class _Emitter:
     """Emits the statements of samples."""
 
-    def __init__(self, c: Any, d: Blocks, matrix: NextMatrix | None):
-        self.c, self.block, self.d, self.s, self.matrix = c, c.block, d, d.s, matrix
+    def __init__(self, c: Any, d: Blocks, matrix: NextMatrix | None, fill: int = 0):
+        self.c, self.block, self.d, self.s, self.matrix, self.fill = c, c.block, d, d.s, matrix, fill
         kernel = self.s.kernel
         places = [d.offset(kh, kw) for kh in range(kernel[0]) for kw in range(kernel[1])]
         places = [k * d.step + place for k in range(d.together) for place in places]
         self.taps = self.block.local("int64", len(places), "taps")
         for k, place in enumerate(places):
             self.block.store(self.taps, idx(place), k)
+
+    @property
+    def sums(self) -> int:
+        """Elements of memory for sums, where the results are of another dtype: of a tile, or of a sample in several blocks."""
+        if self.c.target.dtype == self.d.dtype:
+            return 0
+        return self.d.tile[0] * self.d.wide if self.d.blocks == 1 else self.s.size_out
 
     def sample(
         self, task: Any, operands: tuple[Operand, Operand, Operand], copies: Operand, finish: Any, bands: Any = None,
@@ -296,8 +322,8 @@ class _Emitter:
         """
         d, s, block, (x, w, y) = self.d, self.s, self.block, operands
         first_band, count = bands or (0, d.bands)
-        wide = VECTORS * lanes_for(d.dtype)
-        tiles = tiles or (0, s.filters // ROWS)
+        full, wide = d.tile[0], d.wide
+        tiles = tiles or (0, s.filters // full)
         whole, part = divmod(d.rows * s.out_width - d.dots, wide)
         number = times(plus(panels[1] if panels else whole, part > 0), d.blocks)
         fetch = None if self.matrix is None else _Fetch(self, task, tirx.Mul(idx(tiles[1]), idx(number)), count)
@@ -316,7 +342,7 @@ class _Emitter:
                     source, plane = copies, s.height * s.width
                     with block.loop(channels, name="c") as channel:
                         image = at(x, times(plus(channel, begin), plane))
-                        call_copies(self.c, d.copies, image, at(copies, times(channel, d.step)), top)
+                        call_copies(self.c, d.copies, image, at(copies, times(channel, d.step)), top, self.fill)
                 place = times(top, s.out_width)
                 adds = idx(0) if last is None else block.let(tirx.Cast("int64", tirx.GT(k, idx(0))))
                 if d.dots:
@@ -324,17 +350,23 @@ class _Emitter:
 
                 def tile(channel: Any, rows: int, p: Any, columns: int) -> None:
                     left = at(w, plus(times(channel, s.patch), times(begin, s.taps)))
-                    into = at(y, plus(times(channel, s.positions), place, p))
+                    into, apart = at(y, plus(times(channel, s.positions), place, p)), s.positions
+                    sums = into
+                    if self.sums and d.blocks == 1:
+                        sums, apart = at(copies, d.size), wide
+                    elif self.sums:
+                        sums = at(copies, plus(d.size, times(channel, s.positions), place, p))
                     if d.dots and columns == d.dots:
-                        key, right = (tile_of_dots, d.dtype, rows, columns), at(copies, d.copied)
-                        sizes: tuple = (s.patch, s.positions, channels, s.taps, adds)
+                        key, right = (tile_of_dots, d.dtype, rows, columns, d.kind), at(copies, d.copied)
+                        sizes: tuple = (s.patch, apart, channels, s.taps, adds)
                     else:
                         right = at(source, p)
                         count = idx(s.channels // d.together) if d.blocks == 1 else tirx.Div(channels, idx(d.together))
-                        sizes = s.patch, s.taps * d.together, d.step * d.together, s.positions, count, adds
+                        sizes = s.patch, s.taps * d.together, d.step * d.together, apart, count, adds
                         unrolled = next(k for k in UNROLLED if s.taps * d.together % k == 0)
-                        key = tile_of_sums, d.dtype, rows, columns, unrolled
-                        if finish is not None and last is None and s.patch <= SHORT and (rows, columns) == (ROWS, wide):
+                        key = tile_of_sums, d.dtype, rows, columns, unrolled, d.kind
+                        if finish is not None and last is None and s.patch <= SHORT and (rows, columns) == (full, wide):
+                            sizes = *sizes[:3], s.positions, *sizes[4:]
 
                             def finished(value: Any, r: int, start: int, lanes: int) -> Any:
                                 return finish(value, plus(channel, r), plus(place, p, start), lanes)
@@ -342,7 +374,7 @@ class _Emitter:
                             def ahead(k: Any) -> None:
                                 self.fetch(
                                     at(source, plus(p, columns)),
-                                    tirx.Add(tirx.Div(tirx.Mul(idx(channel), count), idx(ROWS)), k),
+                                    tirx.Add(tirx.Div(tirx.Mul(idx(channel), count), idx(full)), k),
                                 )
 
                             emit_sums(
@@ -350,25 +382,22 @@ class _Emitter:
                                 ahead if s.taps == 1 and not d.again else None,
                             )
                             return
-                    if fetch is not None and rows == ROWS and key[0] is tile_of_sums:
-                        fetch.call_tile(key, (left, right, into, (self.taps, 0)), sizes)
+                    if fetch is not None and rows == full and key[0] is tile_of_sums:
+                        fetch.call_tile(key, (left, right, sums, (self.taps, 0)), sizes)
                     else:
-                        call_tile(self.c, key, (left, right, into, (self.taps, 0)), sizes)
+                        call_tile(self.c, key, (left, right, sums, (self.taps, 0)), sizes)
                     if finish is None:
                         return
-                    if last is None:
-                        self.finish(into, rows, columns, finish, channel, plus(place, p))
-                    else:
-                        with block.when(last):
-                            self.finish(into, rows, columns, finish, channel, plus(place, p))
+                    with contextlib.nullcontext() if last is None else block.when(last):
+                        self.finish((sums, apart), into, rows, columns, finish, channel, plus(place, p))
 
                 self.tiles(tile, tiles, panels, rest)
 
     def fetch(self, panel: Operand, k: Any) -> None:
         """Ask for the `k`-th part of a panel of an image: one for each iteration of a tile's loop of each tile of filters."""
         d, s = self.d, self.s
-        tiles, line = s.filters // ROWS, 64 // ITEM[d.dtype]
-        lines = VECTORS + (s.positions % line != 0)
+        tiles, line = s.filters // d.tile[0], 64 // ITEM[d.dtype]
+        lines = -(-d.wide // line) + (s.positions % line != 0)
         first = self.block.let(tirx.Div(tirx.Mul(k, idx(d.together)), idx(tiles)))
         for channel in range(-(-d.together // tiles)):
             for each in range(lines):
@@ -380,16 +409,16 @@ class _Emitter:
     ) -> None:  # fmt: skip
         """All tiles of a band, or those of some panels: (first filter, how many, first position, how many)."""
         d, s, block = self.d, self.s, self.block
-        wide, positions = VECTORS * lanes_for(d.dtype), d.rows * s.out_width
+        (full, _), wide, positions = d.tile, d.wide, d.rows * s.out_width
 
         def over_filters(body: Callable[[Any, int], None]) -> None:
             with block.loop(tiles[1], name="o") as o:
-                body(block.let(times(plus(o, tiles[0]), ROWS)), ROWS)
-            if s.filters % ROWS and (rest is None or panels is not None):
-                body(s.filters - s.filters % ROWS, s.filters % ROWS)
-            elif s.filters % ROWS:
+                body(block.let(times(plus(o, tiles[0]), full)), full)
+            if s.filters % full and (rest is None or panels is not None):
+                body(s.filters - s.filters % full, s.filters % full)
+            elif s.filters % full:
                 with block.when(rest):
-                    body(s.filters - s.filters % ROWS, s.filters % ROWS)
+                    body(s.filters - s.filters % full, s.filters % full)
 
         end = positions - d.dots
 
@@ -422,14 +451,15 @@ class _Emitter:
                 place = tirx.Add(along, times(tirx.Mul(channels, idx(s.taps)), k))
                 block.store(to[0], load(source[0], plus(begin, k)), place)
 
-    def finish(self, y: Operand, rows: int, columns: int, finish: Any, channel: Any, position: Any) -> None:
-        """Apply what follows to a complete tile."""
-        block = self.block
+    def finish(
+        self, sums: tuple[Operand, int], y: Operand, rows: int, columns: int, finish: Any, channel: Any, position: Any
+    ) -> None:  # fmt: skip
+        """Apply what follows to a complete tile, of which rows lie so far apart."""
+        block, (source, apart) = self.block, sums
         with block.loop(rows, name="r") as r:
-            begin = at(y, times(r, self.s.positions))
             for start, lanes in pieces(columns, lanes_for(self.d.dtype)):
-                target = at(begin, start)
-                value = block.let(vload(*target, lanes))
+                value = block.let(vload(*at(source, plus(times(r, apart), start)), lanes))
+                target = at(y, plus(times(r, self.s.positions), start))
                 block.vstore(target[0], finish(value, plus(channel, r), plus(position, start), lanes), target[1])
 
 

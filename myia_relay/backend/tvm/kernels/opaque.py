@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
 from tvm import tirx
 
 from ....abstract.dims import Dim, DimLike, product
@@ -26,6 +27,7 @@ from ..tir.indexing import AxisGroup, Index
 from . import blas, conv, joined_conv, user_kernels
 from .depthwise_conv import depthwise_conv, is_depthwise
 from .direct_conv import direct_conv, is_direct
+from .integers import products as integer_products
 from .kernel import Evaluator, Kernel
 from .nests import inlined, lanes_for
 from .patches import Conv, at, fill
@@ -311,11 +313,15 @@ def _shape_of(attrs: Any, image: tuple, filters: int, per_group: int, kernel: tu
     return Conv(per_group, height, width, filters // attrs["groups"], tuple(kernel), tuple(attrs["strides"]), pads)
 
 
-def takes_epilogue(node: Apply) -> bool:
-    """Whether an application's kernel can compute what follows it element by element."""
-    if node.fn.name != "conv2d" or is_left_out("fuse_epilogues"):
+def takes_epilogue(node: Apply, root: Apply) -> bool:
+    """Whether an application's kernel can compute what follows it element by element, up to a root."""
+    if node.fn.name not in ("conv2d", "conv2d_words") or is_left_out("fuse_epilogues"):
         return False
     x, w = (a.type for a in node.args)
+    if node.fn.name == "conv2d_words":
+        return 0 not in node.type.shape
+    if root.type.dtype != x.dtype:
+        return False
     if not all(isinstance(size, int) for size in (*x.shape[1:], *w.shape)):
         return False
     s = _shape_of(node.attrs, x.shape[2:], w.shape[0], w.shape[1], w.shape[2:])
@@ -359,6 +365,17 @@ def _conv2d(c: Call) -> None:
         x_at, w_at, y_at = [at(o, tirx.Mul(k, idx(z))) for o, k, z in (
             (source, i, s.size_in), (filters, group, s.weights), (out, i, s.size_out))]  # fmt: skip
         conv.forward_sample(c.block, s, x_at, w_at, y_at, col)
+
+
+def _conv2d_words(c: Call) -> None:
+    x, w = c.types
+    s = _conv_shape(c, x.shape[2:], w.shape[0], w.shape[1], w.shape[2:])
+    groups, n, eight = c.attrs["groups"], x.shape[0], c.attrs["bits"] == 8
+    if 0 in c.out_type.shape:
+        return
+    fill = np.full(4 if eight else 2, c.attrs["fill"], "uint8" if eight else "int16").view("<i4")[0]
+    tasks = c.tasks(2 * n * s.size_out * s.patch * groups, PARALLEL_FLOPS)
+    direct_conv(c, s, c.dim(n), groups, tasks, c.finish, "words8" if eight else "words16", int(fill))
 
 
 def _conv2d_grad_input(c: Call) -> None:
@@ -529,6 +546,9 @@ TABLE = {
     "batched_dot": _batched_dot,
     "matvec": _matvec,
     "conv2d": _conv2d,
+    "conv2d_words": _conv2d_words,
+    "dot_shifted": integer_products.dots,
+    "pack_words": integer_products.pack,
     "conv2d_grad_input": _conv2d_grad_input,
     "conv2d_grad_weight": _conv2d_grad_weight,
     "max_pool": pooling.max_pool,

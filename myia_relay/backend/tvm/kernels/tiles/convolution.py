@@ -13,11 +13,11 @@ from tvm import tirx
 
 from ...plan import ITEM
 from ...tir.block import Block, broadcast, const, idx, load, shuffle, vload, with_lanes
-from ...tir.exact import fma
 from ..copies import Copies
 from ..kernel import address_of, buffer_parameter
 from ..nests import lanes_for
 from ..patches import Operand, plus, times
+from .multiply_add import MultiplyAdd
 
 
 def call_tile(c: Any, key: tuple, operands: Any, sizes: Any) -> None:
@@ -34,15 +34,15 @@ def call_tile(c: Any, key: tuple, operands: Any, sizes: Any) -> None:
     c.kernel.call((make.__name__.strip("_"), *of), functools.partial(make, *of), [*addresses, *map(idx, sizes)])
 
 
-def call_copies(c: Any, copies: Copies, x: Operand, to: Operand, top: Any) -> None:
+def call_copies(c: Any, copies: Copies, x: Operand, to: Operand, top: Any, fill: int = 0) -> None:
     """Copy a plane: `copies.emit`, in a function that the kernels of the program share."""
     known = top if isinstance(top, int) else None
-    call_tile(c, (_copied, copies, known), (x, to, to, to), (top,))
+    call_tile(c, (_copied, copies, known, fill), (x, to, to, to), (top,))
 
 
-def _copied(copies: Copies, top: int | None) -> tuple[list[Any], Block]:
+def _copied(copies: Copies, top: int | None, fill: int) -> tuple[list[Any], Block]:
     f = TileFunction(copies.dtype, "top")
-    copies.emit(f.block, (f.buffers[0], 0), (f.buffers[1], 0), f.numbers[0] if top is None else top)
+    copies.emit(f.block, (f.buffers[0], 0), (f.buffers[1], 0), f.numbers[0] if top is None else top, fill)
     return f.done()
 
 
@@ -64,8 +64,17 @@ class TileFunction:
         return [*self.pointers, *self.numbers], self.block
 
 
-def tile_of_sums(dtype: str, rows: int, columns: int, unrolled: int = 1, lines: int = 0) -> tuple[list[Any], Block]:
+def tile_of_sums(
+    dtype: str, rows: int, columns: int, unrolled: int = 1, kind: str = "float", lines: int = 0
+) -> tuple[list[Any], Block]:  # fmt: skip
     """A tile: out[r, p] (+)= sum over c, t of left[r * down + c * taps + t] * right[c * step + at[t] + p].
+
+    Args:
+        dtype: of both operands and the result.
+        rows, columns: of the result.
+        unrolled: taps in one iteration.
+        kind: what is multiplied (`MultiplyAdd`).
+        lines: of a cache that are asked for at every step.
 
     Returns:
         Parameters and statements: of the addresses of its corner in both operands and the result, of the taps' offsets, and, if
@@ -85,12 +94,13 @@ def tile_of_sums(dtype: str, rows: int, columns: int, unrolled: int = 1, lines: 
             f.block.prefetch(later[0], plus(first, k * line), write=False, near=2)
 
     operands = (left, 0), (right, 0), (out, 0)
-    emit_sums(f.block, (dtype, rows, columns, unrolled), operands, offsets, f.numbers, fetch=fetch if lines else None)
+    key = dtype, rows, columns, unrolled, kind
+    emit_sums(f.block, key, operands, offsets, f.numbers, fetch=fetch if lines else None)
     return f.done()
 
 
 def emit_sums(
-    block: Block, key: tuple[str, int, int, int], operands: tuple[Operand, ...], offsets: Any, numbers: Any,
+    block: Block, key: tuple[str, int, int, int, str], operands: tuple[Operand, ...], offsets: Any, numbers: Any,
     finish: Callable[[Any, int, int, int], Any] | None = None, ahead: Callable[[Any], None] | None = None,
     fetch: Callable[[Any, Any], None] | None = None,
 ) -> None:  # fmt: skip
@@ -99,7 +109,8 @@ def emit_sums(
     `finish` of (value, row, position, lanes) is what is stored; `ahead` of a channel, and `fetch` of a channel and a
     number of taps, ask for what others read later.
     """
-    (dtype, rows, columns, unrolled), (left, right, out) = key, operands
+    (dtype, rows, columns, unrolled, kind), (left, right, out) = key, operands
+    multiply_add = MultiplyAdd(block, kind)
     down, taps, step, out_step, channels, adds = map(idx, numbers)
     lanes = lanes_for(dtype)
     # The last vector is whole in registers; of the result only what is there is read and written.
@@ -111,9 +122,10 @@ def emit_sums(
         for r, accs in enumerate(sums)
         for acc, (start, width) in zip(accs, vectors)
     ]
-    with block.when(tirx.NE(adds, idx(0))):
-        for acc, place, width, *_ in places:
-            block.store(acc, _widened(vload(out[0], place, width), width, lanes, dtype), 0)
+    if finish is None:
+        with block.when(tirx.NE(adds, idx(0))):
+            for acc, place, width, *_ in places:
+                block.store(acc, _widened(vload(out[0], place, width), width, lanes, dtype), 0)
     with block.loop(channels, name="c") as c:
         weights = block.let(idx(plus(left[1], tirx.Mul(c, taps))))
         image = block.let(idx(plus(right[1], tirx.Mul(c, step))))
@@ -136,10 +148,11 @@ def emit_sums(
             for k in range(unrolled):
                 begin = block.let(tirx.Add(image, load(offsets, plus(first, k))))
                 values = [block.let(vload(right[0], tirx.Add(begin, idx(start)), lanes)) for start, _ in vectors]
+                values = [multiply_add.image(value) for value in values]
                 for r in range(rows):
-                    factor = broadcast(block.let(load(left[0], plus(filters[r], k))), lanes)
+                    factor = multiply_add.factor(block.let(load(left[0], plus(filters[r], k))), lanes)
                     for acc, value in zip(sums[r], values):
-                        block.store(acc, fma(factor, value, load(acc, 0)), 0)
+                        block.store(acc, multiply_add(factor, value, load(acc, 0)), 0)
     for acc, place, width, r, start in places:
         found = load(acc, 0)
         if width < lanes:
@@ -147,7 +160,7 @@ def emit_sums(
         block.vstore(out[0], found if finish is None else finish(found, r, start, width), place)
 
 
-def tile_of_dots(dtype: str, rows: int, columns: int) -> tuple[list[Any], Block]:
+def tile_of_dots(dtype: str, rows: int, columns: int, kind: str = "float") -> tuple[list[Any], Block]:
     """A tile of products of vectors: out[r, p] (+)= sum over k of left[r * down + k] * right[p, k].
 
     Returns:
@@ -157,6 +170,7 @@ def tile_of_dots(dtype: str, rows: int, columns: int) -> tuple[list[Any], Block]
     f = TileFunction(dtype, "down", "out_step", "channels", "taps", "adds")
     (left, right, out, _), (down, out_step, channels, taps, adds) = f.buffers, f.numbers
     lanes, block = lanes_for(dtype), f.block
+    multiply_add = MultiplyAdd(block, kind)
     length = block.let(tirx.Mul(channels, taps))
     for few in range(0, columns, 2):  # of which the sums stay in registers
         count = min(2, columns - few)
@@ -166,16 +180,17 @@ def tile_of_dots(dtype: str, rows: int, columns: int) -> tuple[list[Any], Block]
             values = [
                 block.let(vload(right, tirx.Add(along, tirx.Mul(idx(few + p), length)), lanes)) for p in range(count)
             ]
+            values = [multiply_add.image(value) for value in values]
             for r in range(rows):
-                factor = block.let(vload(left, tirx.Add(along, tirx.Mul(idx(r), down)), lanes))
+                factor = multiply_add.filters(block.let(vload(left, tirx.Add(along, tirx.Mul(idx(r), down)), lanes)))
                 for acc, value in zip(sums[r], values):
-                    block.store(acc, fma(factor, value, load(acc, 0)), 0)
+                    block.store(acc, multiply_add(factor, value, load(acc, 0)), 0)
         for r, accs in enumerate(sums):
             for p, acc in enumerate(accs):
                 place = block.let(tirx.Add(tirx.Mul(idx(r), out_step), idx(few + p)))
-                total = block.folded(load(acc, 0), tirx.Add)
+                total = block.folded(load(acc, 0), multiply_add.sum)
                 with block.when(tirx.NE(adds, idx(0))):
-                    block.store(out, tirx.Add(load(out, place), total), place)
+                    block.store(out, multiply_add.sum(load(out, place), total), place)
                 with block.otherwise():
                     block.store(out, total, place)
     return f.done()

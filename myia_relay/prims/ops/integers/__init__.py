@@ -1,0 +1,1 @@
+"""Products of small integers, and quantisation."""
