@@ -64,7 +64,7 @@ INNER = {
     "text": (
         *("dtypes", "naming", "span", "tree", "errors", "walk", "binders", "placement", "equality"),
         *("lexer", "syntax", "printer", "json"),
-        *("terms", "operators", "check", "lower", "module", "transform"),
+        *("terms", "operators", "check", "lower", "run", "highlight", "module", "transform"),
     ),
 }
 """The subpackages of parts that have some, lowest first: folders and modules."""

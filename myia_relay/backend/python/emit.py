@@ -53,7 +53,7 @@ INLINE_LIMIT = 8  # operations in one expression at most
 
 
 @dataclass
-class Module:
+class GeneratedModule:
     """A source file being written.
 
     Attributes:
@@ -89,7 +89,7 @@ class Module:
 class FunctionWriter:
     """One function being written."""
 
-    def __init__(self, module: Module):
+    def __init__(self, module: GeneratedModule):
         self.module = module
         self.taken: set[str] = set()
         self.env: dict[Node, ast.expr | list] = {}

@@ -24,7 +24,7 @@ from ...utils.raising import raise_at
 from ...utils.source import Origin, is_ours
 from ..interpreter import in_native_order
 from . import data, statements  # noqa: F401  register data types, control, effects and structures
-from .emit import Module, assign
+from .emit import GeneratedModule, assign
 from .runtime import HELPERS, sizes_of
 
 _counter = itertools.count()
@@ -96,8 +96,8 @@ def _located(run: Callable[..., Any], filename: str, origin: Origin) -> Callable
     return located
 
 
-def _module(graph: Graph, regions: bool) -> tuple[Module, str]:
-    module = Module(regions)
+def _module(graph: Graph, regions: bool) -> tuple[GeneratedModule, str]:
+    module = GeneratedModule(regions)
     return module, module.function(graph)
 
 
@@ -107,7 +107,7 @@ def _symbolic(graph: Graph) -> bool:
     )
 
 
-def _text(module: Module) -> str:
+def _text(module: GeneratedModule) -> str:
     constants = [assign(name, value) for name, value in module.objects.arrays.items()]
     tree = ast.Module([*constants, *module.functions], [])
     return astor.to_source(ast.fix_missing_locations(tree), pretty_source=_lines)
@@ -118,7 +118,7 @@ def _lines(source: list[str]) -> str:
     return "".join(source)
 
 
-def _header(module: Module) -> str:
+def _header(module: GeneratedModule) -> str:
     trees = [*module.functions, *module.objects.arrays.values()]
     used = {n.id for tree in trees for n in ast.walk(tree) if isinstance(n, ast.Name)}
     helpers = ", ".join(sorted(h for h in HELPERS if h in used))

@@ -25,6 +25,9 @@ _ESCAPES = {
 }
 
 
+DEEPEST_LIST = 20  # lists in lists
+
+
 class AttributeParser(TypeParser):
     """Literals and attributes."""
 
@@ -128,6 +131,8 @@ class AttributeParser(TypeParser):
         while True:
             if self.kinds[self.pos] in ("[", "("):
                 stack.append((self.pos, []))
+                if len(stack) > DEEPEST_LIST:
+                    self.fail(f"lists in attributes nest at most {DEEPEST_LIST} deep")
                 self.pos += 1
                 if self.kinds[self.pos] not in ("]", ")"):
                     continue

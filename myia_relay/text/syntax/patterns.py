@@ -16,6 +16,8 @@ from ..tree import (
 from ..walk import bound_locals
 from .attributes import AttributeParser
 
+DEEPEST = 100  # patterns in patterns
+
 
 class PatternParser(AttributeParser):
     """Patterns.
@@ -27,9 +29,11 @@ class PatternParser(AttributeParser):
     def __init__(self, tokens: Tokens):
         super().__init__(tokens)
         self.constructors: dict[str, ConstructorDef] = {}
+        self._depth = 0
 
     def pattern(self) -> PatternExpr:
         """A whole pattern, whose variables differ."""
+        self._depth = 0
         found = self._pattern()
         seen: set[str] = set()
         for local in bound_locals(found):
@@ -66,9 +70,16 @@ class PatternParser(AttributeParser):
     def _fields(self) -> tuple[PatternExpr, ...]:
         opened, self.pos = self.pos, self.pos + 1
         found = []
+        self._depth += 1
+        if self._depth > DEEPEST:
+            self.fail(
+                f"patterns nest at most {DEEPEST} deep; match what is within in an arm",
+                self.tokens.span(opened, opened),
+            )
         while self.kinds[self.pos] != ")":
             found.append(self._pattern())
             if not self.listed(")"):
                 break
+        self._depth -= 1
         self.close(opened, ", or )")
         return tuple(found)

@@ -24,6 +24,7 @@ from ..tree import (
 )
 from .cursor import Cursor
 
+DEEPEST = 100  # types in types
 RESERVED = {*DTYPES, "Tensor", "ref", "RefType", "_", "forall", "Ref"}
 """Names of types that cannot be given to others."""
 
@@ -43,6 +44,7 @@ class TypeParser(Cursor):
         self.implicit: list[dict[str, TypeParam]] = []
         self.data_types: list[DataType] = []
         self._hidden: list[tuple[str, TypeParam | None]] = []
+        self._nesting = 0
 
     # ------------------------------------------------ scopes of type parameters
 
@@ -115,8 +117,17 @@ class TypeParser(Cursor):
         Args:
             relations: whether `where` behind a function type belongs to it; behind the type of a result it is the function's.
         """
-        heads = []  # of `fn (..) -> fn (..) -> ..`, which may be long
+        self._nesting += 1
+        found = self._nested_type(relations)
+        self._nesting -= 1
+        return found
+
+    def _nested_type(self, relations: bool) -> TypeExpr:
+        heads = []  # of `fn (..) -> fn (..) -> ..`
         while True:
+            if self._nesting + len(heads) > DEEPEST:
+                self._nesting = 0
+                self.fail(f"types nest at most {DEEPEST} deep")
             start = self.pos
             outer: tuple[TypeParam, ...] = ()
             if self.kinds[start] == "name" and self.texts[start] == "forall":
