@@ -60,7 +60,7 @@ INSTEAD = {
 
 @dataclass
 class Tokens:
-    """The tokens of a text, in columns; the last one is of the kind `end`.
+    """The tokens of a text, in columns; the last ones are of the kind `end`.
 
     Attributes:
         source: the text.
@@ -125,10 +125,11 @@ def tokenize(source: SourceText) -> Tokens:
             add_kind("number" if kind == "floating" else str(kind))
             add_start(begin)
             add_end(at)
-    add_kind("end")
-    add_text("")
-    add_start(stop)
-    add_end(stop)
+    for _ in range(3):  # the parser looks two tokens ahead
+        add_kind("end")
+        add_text("")
+        add_start(stop)
+        add_end(stop)
     _match_brackets(out)
     return out
 

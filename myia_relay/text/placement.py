@@ -108,7 +108,7 @@ class Placement:
     """The placement of the graph bindings of a function.
 
     Attributes:
-        bindings: all of them, in the order of the text.
+        bindings: all of them.
         bound_in: the block of which a local is part.
         moved: those that move: by the root of the block to which they move, and the statement before which they go.
         errors: bindings that cannot be computed where they have to be.
@@ -119,6 +119,7 @@ class Placement:
         self.bound_in: dict[Local, PlacementScope] = {}
         self.moved: dict[Expression, dict[int, list[PlacedBinding]]] = {}
         self.errors: list[CompileError] = []
+        self._order: list[PlacedBinding] = []  # as in the text
         self._gone: set[Local] = set()
         self._collect(function)
 
@@ -129,6 +130,8 @@ class Placement:
         stack = [(function, PlacementScope(function), 0, None)]
         while stack:
             node, scope, at, owner = stack.pop()
+            if owner is not None and node is owner.statement.value:
+                self._order.append(owner)
             if isinstance(node, LocalVar):
                 binding = self.bindings.get(node.local)
                 if binding is not None:
@@ -168,8 +171,8 @@ class Placement:
         return entries
 
     def decide(self) -> None:
-        """Find where each binding is computed; those that name others go first."""
-        for binding in reversed(self.bindings.values()):
+        """Find where each binding is computed; those that name others go first, as these follow them."""
+        for binding in reversed(self._order):
             uses = [(u.scope, u.at) if isinstance(u, PlacedBinding) else u for u in binding.uses]
             if all(binding.scope in block.around() for block, _ in uses):
                 continue

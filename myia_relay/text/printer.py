@@ -344,7 +344,9 @@ class TreePrinter:
         """`fn [A](A) -> A`; in parentheses where relations follow, which would be taken for those of what is around."""
         around = ("(", ")") if node.relations else ("", "")
         head = f"{around[0]}fn {self._type_params(node.type_params)}("
-        self._push([head, *separated(node.params), ") -> ", node.result, *self._where(node.relations), around[1]])
+        within = node.relations and isinstance(node.result, FunctionType) and not node.result.relations
+        result = ["(", node.result, ")"] if within else [node.result]
+        self._push([head, *separated(node.params), ") -> ", *result, *self._where(node.relations), around[1]])
 
     def ref_type(self, node: RefType) -> None:
         """`ref(A)`."""

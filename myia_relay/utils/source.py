@@ -51,8 +51,8 @@ class Loc:
         indent = len(source) - len(source.lstrip())
         stop = self.end_col if self.end_line == self.line else len(source)
         # Columns of `ast` count UTF-8 bytes; carets must stand under characters.
-        raw = source.encode()
-        start, stop = len(raw[: self.col].decode(errors="ignore")), len(raw[:stop].decode(errors="ignore"))
+        raw = source.encode(errors="surrogatepass")
+        start, stop = (len(raw[:at].decode(errors="ignore")) for at in (self.col, stop))
         carets = " " * max(start - indent, 0) + "^" * max(stop - start, 1)
         return f"{head}\n    {source.strip()}\n    {carets}"
 

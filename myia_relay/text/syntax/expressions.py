@@ -58,7 +58,7 @@ BINARY = {
 STARTING = frozenset("( { ! - local graph global name number True False fn if match".split())
 """Kinds of tokens with which an expression may begin."""
 POSTFIX = frozenset("( projection < [ .".split())
-WITHIN_TYPES = frozenset("name number ( ) [ ] , ? fn ->".split())
+WITHIN_TYPES = frozenset("name number ( ) [ ] , : ? fn ->".split())
 
 
 class ExpressionParser(PatternParser):
