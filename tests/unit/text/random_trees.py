@@ -29,7 +29,9 @@ TYPES: dict[str, T.TypeDef | T.ExternType] = {
     ),
     "Option": T.TypeDef("Option", (option := T.TypeParam("A"),), (T.ConstructorDef("Some", (T.TypeVar(option),)),)),
     "Handle": T.ExternType("Handle"),
-    "Sized": T.ExternType("Sized", (T.TypeParam("A", "Shape"), T.TypeParam("n", "ShapeVar"), T.TypeParam("d", "BaseType"))),
+    "Sized": T.ExternType(
+        "Sized", (T.TypeParam("A", "Shape"), T.TypeParam("n", "ShapeVar"), T.TypeParam("d", "BaseType"))
+    ),
     "Tree": T.TypeDef("Tree", (), (T.ConstructorDef("Rose", (T.TupleType(()), T.DataType("Tree"))),)),
 }
 
@@ -119,7 +121,8 @@ class RandomTrees:
 
     def relations(self) -> tuple[T.RelationClause, ...]:
         return self.several(
-            lambda: T.RelationClause(self.one(RELATIONS), None if self.pick(2) else self.several(lambda: self.type(1))), 2
+            lambda: T.RelationClause(self.one(RELATIONS), None if self.pick(2) else self.several(lambda: self.type(1))),
+            2,
         )
 
     def annotation(self) -> T.TypeExpr | None:
@@ -178,7 +181,19 @@ class RandomTrees:
         return tuple((name, self.attribute(2)) for name in ATTRIBUTES if self.pick(2))
 
     def attribute(self, depth: int) -> T.Attribute:
-        values: tuple[T.Attribute, ...] = (1, -3, 1.5, -0.0, 1e-05, float("inf"), True, None, 'te"xt\n\\', "é\x00", 10**20)
+        values: tuple[T.Attribute, ...] = (
+            1,
+            -3,
+            1.5,
+            -0.0,
+            1e-05,
+            float("inf"),
+            True,
+            None,
+            'te"xt\n\\',
+            "é\x00",
+            10**20,
+        )
         if depth and self.pick(3) == 0:
             return self.several(lambda: self.attribute(depth - 1))
         return self.one(values)
