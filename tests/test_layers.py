@@ -62,7 +62,7 @@ INNER = {
     "opt": ("analysis", "rewrite", "loops", "kernels", "pipeline"),
     "prims": ("rules", "ops", "api"),
     "text": (
-        *("dtypes", "naming", "span", "tree", "errors", "walk", "binders", "placement", "equality"),
+        *("dtypes", "naming", "comments", "pool", "span", "tree", "errors", "walk", "binders", "placement", "equality"),
         *("lexer", "syntax", "printer", "json"),
         *("terms", "operators", "check", "lower", "run", "highlight", "module", "transform"),
     ),

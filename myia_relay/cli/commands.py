@@ -12,6 +12,8 @@ from .environment import version
 COMMANDS = (
     "train",
     "run",
+    "check",
+    "format",
     "compile",
     "explain",
     "profile",

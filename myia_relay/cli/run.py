@@ -1,4 +1,4 @@
-"""`run`: compile a function of a file, call it, show its result."""
+"""`run`: compile a function of a file, or a definition of Relay text, call it, show its result."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ import click
 from ..utils.errors import CompileError
 from ..utils.raising import without_our_frames
 from .arguments import ExampleCommand, UsageError, examples, load_compiled, with_function
+from .relay_files import SUFFIX, load_relay, member, relay_examples
 
 
 @click.command(cls=ExampleCommand)
@@ -25,13 +26,28 @@ from .arguments import ExampleCommand, UsageError, examples, load_compiled, with
     type=click.Choice(["native", "python", "interpreter"]),
     help="What runs the program (default: what its decorator says, else native).",
 )
-def command(function: str, args: tuple[str, ...], export: Path | None, executor: str | None) -> None:
+@click.option("--entry", metavar="NAME", help="The definition of a file of Relay text (default: main).")
+@click.option("--prelude", is_flag=True, help="The file of Relay text uses the prelude.")
+def command(
+    function: str, args: tuple[str, ...], export: Path | None, executor: str | None, entry: str | None, prelude: bool
+) -> None:
     """Call a function of a file, compiled, and print its result.
 
     An ARG is a Python literal such as 2.0 or '(1, 2)', the array of a .npy file, or zeros of a type such as float32[3,4].
-    """
-    values = examples(args)
-    result = _called(load_compiled(function, **({"executor": executor} if executor else {})), values)
+    FILE.relay is Relay text; its ARGs may be values of data types, such as 'Cons(1, Nil)'.
+    """  # noqa: DOC501 (the help says nothing of it)
+    if function.endswith(SUFFIX):
+        module = load_relay(function, prelude)
+        compiled = member(module, function, entry or "main")
+        if executor:
+            compiled = compiled.with_executor(executor)
+        values = relay_examples(args, module)
+    elif entry or prelude:
+        raise UsageError("--entry and --prelude are for files of Relay text: FILE.relay")
+    else:
+        values = examples(args)
+        compiled = load_compiled(function, **({"executor": executor} if executor else {}))
+    result = _called(compiled, values)
     print(result if hasattr(result, "shape") else repr(result))
     if export is not None:
         _write(result, export)

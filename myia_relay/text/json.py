@@ -18,9 +18,8 @@ from typing import Any
 from ..utils.errors import ParseError
 from . import tree as T
 from .dtypes import DTYPES, integer_range, is_float, rounded
-from .printer import ConstantPool
+from .pool import ConstantPool, decoded
 from .syntax.attributes import DEEPEST_LIST
-from .syntax.constants import decoded
 
 VERSION = 1
 

@@ -11,11 +11,10 @@ import json
 from collections.abc import Callable, Sequence
 from typing import Any
 
-import numpy as np
-
+from .comments import Comments, CommentSpot
 from .dtypes import DTYPES, shortest, spelled
 from .naming import UniqueNames
-from .syntax.constants import POOL, encoded
+from .pool import POOL, ConstantPool
 from .tree import (
     AnySize,
     Arm,
@@ -76,13 +75,6 @@ class Marker:
 NEWLINE, DEEPER, BACK, LEAVE = Marker(), Marker(), Marker(), Marker()
 
 
-class CommentSpot:
-    """Where comments are written: before a node, or behind it on its line."""
-
-    def __init__(self, offset: int, behind: bool = False):
-        self.offset, self.behind = offset, behind
-
-
 def print_module(tree: ModuleTree, comments: Sequence[tuple[int, int]] = (), text: str = "") -> str:
     """The text of a module.
 
@@ -136,53 +128,6 @@ def attribute_text(value: Attribute) -> str:
     if isinstance(value, float):
         return f"{shortest(value)}f"
     return str(value)
-
-
-class ConstantPool:
-    """The constants of the metadata; equal ones are one entry."""
-
-    def __init__(self):
-        self.entries: list[dict[str, Any]] = []
-        self._index: dict[tuple, int] = {}
-
-    def index(self, value: np.ndarray) -> int:
-        """The number of a constant."""
-        key = (value.dtype.name, value.shape, value.tobytes())
-        found = self._index.get(key)
-        if found is None:
-            found = self._index[key] = len(self.entries)
-            self.entries.append(encoded(value))
-        return found
-
-
-class Comments:
-    """Comments that stand before or behind what is printed.
-
-    Args:
-        places: where they begin and end in `text`, in order.
-        text: the text that is formatted.
-    """
-
-    def __init__(self, places: Sequence[tuple[int, int]] = (), text: str = ""):
-        self.places, self.text, self.next = places, text, 0
-
-    def before(self, offset: int) -> list[str]:
-        """The comments up to an offset that are not written yet."""
-        found = []
-        while self.next < len(self.places) and self.places[self.next][0] < offset:
-            start, end = self.places[self.next]
-            found.append(self.text[start:end].rstrip())
-            self.next += 1
-        return found
-
-    def behind(self, offset: int) -> list[str]:
-        """The comments between an offset and the end of its line."""
-        end = self.text.find("\n", offset)
-        return self.before(len(self.text) + 1 if end < 0 else end)
-
-    def rest(self) -> str:
-        """What is left at the end of the text."""
-        return "".join(f"{comment}\n" for comment in self.before(len(self.text) + 1))
 
 
 class TreePrinter:
@@ -260,8 +205,9 @@ class TreePrinter:
         if spot.behind:
             self._out.extend(f"  {comment}" for comment in self.comments.behind(spot.offset))
             return
+        line_break = "\n" + INDENT * min(self._depth, DEEPEST_INDENT)
         for comment in self.comments.before(spot.offset):
-            self._out.append(f"{comment}\n" + INDENT * min(self._depth, DEEPEST_INDENT))
+            self._out.append(line_break + comment if spot.last else comment + line_break)
 
     # ------------------------------------------------ names
 
@@ -478,15 +424,19 @@ class TreePrinter:
         parts.append(")")
         if node.result is not None:
             parts += [" -> ", node.result]
-        self._push([*parts, *self._where(node.relations), " ", *self._block(node.body), LEAVE])
+        self._push([*parts, *self._where(node.relations), " ", *self._block(node.body, node), LEAVE])
 
     def param(self, node: Param) -> None:
         """`%x: A`."""
         self._push([self._bound(node.local), *([": ", node.annotation] if node.annotation is not None else [])])
 
-    def _block(self, node: Any) -> list[Any]:
+    def _block(self, node: Any, around: Function | None = None) -> list[Any]:
+        """A block in braces; comments at the end of a function stay within."""
+        last: list[Any] = []
+        if self.comments.places and around is not None and around.span is not None:
+            last = [CommentSpot(around.span.end - 1, last=True)]
         if isinstance(node, Body):
-            return [node]
+            return [*self._lines(node), *last, BACK, NEWLINE, "}"]
         return [
             "{",
             DEEPER,
@@ -499,13 +449,15 @@ class TreePrinter:
             "}",
         ]
 
+    def _lines(self, node: Body) -> list[Any]:
+        parts: list[Any] = ["{", DEEPER]
+        for s in (*node.statements, node.result):
+            parts += [NEWLINE, *self._comments_before(s), s, *self._comments_behind(s)]
+        return parts
+
     def body(self, node: Body) -> None:
         """`{ statements; result }`."""
-        parts: list[Any] = ["{", DEEPER]
-        for s in node.statements:
-            parts += [NEWLINE, *self._comments_before(s), s, *self._comments_behind(s)]
-        parts += [NEWLINE, *self._comments_before(node.result), node.result, *self._comments_behind(node.result)]
-        self._push([*parts, BACK, NEWLINE, "}"])
+        self._push([*self._lines(node), BACK, NEWLINE, "}"])
 
     def let(self, node: Let) -> None:
         """`let %x: A = value;`."""

@@ -2,23 +2,20 @@
 
 from __future__ import annotations
 
-import base64
-import binascii
 import json
 import math
-from typing import Any
 
 import numpy as np
 
 from ...utils.errors import ParseError
 from ..dtypes import DTYPES, integer_range, is_float, numpy_dtype
 from ..lexer import Tokens
+from ..pool import POOL, decoded
 from ..span import Span
 from ..tree import Expression, Literal, TensorConstant, TupleExpr, constant
 from .attributes import AttributeParser
 
 LARGEST = 1 << 30  # bytes of a constant that is written as one value and a shape
-POOL = "relay.Constant"
 
 
 def full(parser: AttributeParser, at: int) -> Expression:
@@ -50,6 +47,28 @@ def full(parser: AttributeParser, at: int) -> Expression:
         else:
             return constant(np.full(lengths, value, numpy_dtype(dtype)), span)
     parser.note(problem, span)
+    return TupleExpr((), span=span)
+
+
+def pooled(parser: AttributeParser, pool: list[Literal | TensorConstant], at: int) -> Expression:
+    """`meta[relay.Constant][0]` behind its first word, which is at `at`: a constant of the metadata."""
+    what = "meta[relay.Constant][0]"
+    parser.expect("[", f"[ as in {what}")
+    name = parser.texts[parser.expect("name", f"relay.Constant, as in {what}")]
+    parser.expect("]", f"] as in {what}")
+    parser.expect("[", f"[ as in {what}")
+    index = parser.texts[parser.expect("number", "the number of a constant")]
+    parser.expect("]", f"] as in {what}")
+    span = parser.since(at)
+    if name != "relay.Constant":
+        parser.note("the metadata holds constants only: meta[relay.Constant][0]", span)
+    elif not index.isdigit() or len(index) > 9 or int(index) >= len(pool):
+        parser.unbound(f"the metadata of this text holds {len(pool)} constants, none of number {index[:9]}", span)
+    else:
+        value = pool[int(index)]
+        if isinstance(value, Literal):
+            return Literal(value.value, value.dtype, span=span)
+        return TensorConstant(value.value, span=span)
     return TupleExpr((), span=span)
 
 
@@ -92,41 +111,3 @@ def read_pool(tokens: Tokens) -> list[Literal | TensorConstant]:
         except ValueError as error:
             return wrong(f"constant {i} of the metadata: {error}", start)
     return found
-
-
-def encoded(array: np.ndarray) -> dict[str, Any]:
-    """An array as JSON: dtype, shape, and the bytes (little-endian) by base64."""
-    data = np.ascontiguousarray(array)
-    if data.dtype.byteorder == ">":
-        data = data.astype(data.dtype.newbyteorder("<"))
-    text = base64.b64encode(data.tobytes()).decode("ascii")
-    return {"dtype": array.dtype.name, "shape": list(array.shape), "data": text}
-
-
-def decoded(entry: Any) -> np.ndarray:
-    """The array that `encoded` describes.
-
-    Raises:
-        ValueError: it describes none; the message says why.
-    """
-    if not isinstance(entry, dict) or set(entry) != {"dtype", "shape", "data"}:
-        raise ValueError('it has not the form {"dtype": .., "shape": [..], "data": base64}')
-    dtype, shape, text = entry["dtype"], entry["shape"], entry["data"]
-    if dtype not in DTYPES:
-        raise ValueError(f"there is no dtype {dtype!r}")
-    if not isinstance(shape, list) or not all(type(n) is int and n >= 0 for n in shape) or len(shape) > 32:
-        raise ValueError(f"{shape!r} is no shape")
-    if not isinstance(text, str):
-        raise ValueError("its data are no text")
-    try:
-        data = base64.b64decode(text, validate=True)
-    except (binascii.Error, ValueError):
-        raise ValueError("its data are not base64") from None
-    kind = numpy_dtype(dtype)
-    if len(data) != math.prod(shape) * kind.itemsize:
-        raise ValueError(
-            f"it has {len(data)} bytes; {dtype} of shape {tuple(shape)} takes {math.prod(shape) * kind.itemsize}"
-        )
-    if dtype == "bool" and any(byte > 1 for byte in data):
-        raise ValueError("its truth values are neither 0 nor 1")
-    return np.frombuffer(data, kind).reshape(shape)

@@ -33,7 +33,7 @@ from ..tree import (
     body,
 )
 from ..walk import bound_locals
-from .constants import full
+from .constants import full, pooled
 from .cursor import INSTEAD, Abandoned
 from .patterns import PatternParser
 from .scopes import Scopes
@@ -421,7 +421,7 @@ class ExpressionParser(PatternParser):
         if following == "(" and name in ("ref", "ref_read", "ref_write"):
             return self._reference(at)
         if name == "meta" and following == "[":
-            return self._meta(at)
+            return pooled(self, self.pool, at)
         if name == "Constant" and following == "(":
             return full(self, at)
         if name == "Ref" and following in STARTING and following not in ("-", "!", "if", "match", "{"):
@@ -450,28 +450,6 @@ class ExpressionParser(PatternParser):
         if name == "ref_read":
             return RefRead(operands[0], span=span)
         return RefWrite(operands[0], operands[1], span=span)
-
-    def _meta(self, at: int) -> Expression:
-        what = "meta[relay.Constant][0]"
-        self.expect("[", f"[ as in {what}")
-        name = self.texts[self.expect("name", f"relay.Constant, as in {what}")]
-        self.expect("]", f"] as in {what}")
-        self.expect("[", f"[ as in {what}")
-        index = self.texts[self.expect("number", "the number of a constant")]
-        self.expect("]", f"] as in {what}")
-        span = self.since(at)
-        if name != "relay.Constant":
-            self.note("the metadata holds constants only: meta[relay.Constant][0]", span)
-        elif not index.isdigit() or len(index) > 9 or int(index) >= len(self.pool):
-            self.unbound(
-                f"the metadata of this text holds {len(self.pool)} constants, none of number {index[:9]}", span
-            )
-        else:
-            value = self.pool[int(index)]
-            if isinstance(value, Literal):
-                return Literal(value.value, value.dtype, span=span)
-            return TensorConstant(value.value, span=span)
-        return TupleExpr((), span=span)
 
     def _if(self) -> Expression:
         heads: list[tuple[int, Expression, Expression]] = []  # if, else if, else if, ...: may be many
