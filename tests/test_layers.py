@@ -47,7 +47,8 @@ LAYERS = {
     "operators": 13,
     "model": 14,
     "text": 14,
-    "": 15,
+    "importers": 15,
+    "": 16,
 }
 """Height of each part of the package; "" is what stands above all: `__init__`, `__main__`, `cli`."""
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, ClassVar
 
 from ..abstract.annotations import annotated_type
 from ..abstract.families import annotation_type
@@ -80,6 +80,7 @@ class ModelSpec:
         by_path: call path -> {part ("weight", "bias"): name}.
         recursive: call paths of recursions over trees.
         dependencies: the free names that the search read.
+        bound: whether it belongs to one model, which is its function too: a loss calls that, not the function.
     """
 
     function: Any
@@ -93,6 +94,7 @@ class ModelSpec:
     by_path: dict[Hashable, dict[str, str]] = field(default_factory=dict)
     recursive: set[tuple] = field(default_factory=set)
     dependencies: list[Dependency] = field(default_factory=list)
+    bound: ClassVar[bool] = False
 
     def __reduce__(self) -> Any:
         return specification_again, (self.function, [(n, str(t)) for n, t in zip(self.names, self.types)])

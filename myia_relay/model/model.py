@@ -570,9 +570,11 @@ async def call_model(engine: Engine, frame: Frame, model: Dyn, args, kwargs, ori
     args = [a.get("x") if isinstance(a, Seq) and a.fields == ("x", "y") else a for a in args]
     kwargs = dict(kwargs)
     training = bool(to_python(kwargs.pop("training"), "model(x): training")) if "training" in kwargs else False
-    scope = frame.scope()
-    provide(scope, model, origin)
-    scope.context = Ambient(((spec.function, spec),), None, (), training, cuts=scope.context.cuts)
+    scope, models = frame.scope(), frame.context.models
+    if not spec.bound or dict(models).get(spec.function) is not spec:  # else its gradient is taken: what it has is given
+        provide(scope, model, origin)
+        models = ((spec.function, spec),)
+    scope.context = Ambient(models, None, (), training, cuts=scope.context.cuts)
     return await call_model_function(engine, scope, spec.function, args, kwargs, origin, site)
 
 

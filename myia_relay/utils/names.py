@@ -100,6 +100,7 @@ PUBLIC = {
     "Callback": "model.training",
     "CSVLogger": "model.callbacks",
     "TensorBoard": "model.callbacks",
+    "from_onnx": "importers.onnx.model",
     "load_compiled": "cache.export",
     "export_library": "cache.standalone",
     "History": "model.history",

@@ -1,0 +1,483 @@
+"""`relay.from_onnx`: an ONNX model as a function of the compiler, with parameters."""
+
+from __future__ import annotations
+
+import hashlib
+import linecache
+from collections import OrderedDict
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from ...abstract.annotations import annotated_type
+from ...abstract.types import Array
+from ...api import CacheInfo, Relay
+from ...frontend import parse
+from ...infer.engine.engine import Ambient
+from ...infer.engine.frames import parameter_key
+from ...infer.entry import new_engine
+from ...infer.language.registry import special
+from ...infer.objects.leaves import to_python
+from ...infer.values.values import Dyn, Static, Val
+from ...ir.node import Apply, Graph, Parameter
+from ...model.hidden import ModelSpec
+from ...model.model import Model, Parameters, RelayModel
+from ...pipeline import compress
+from ...utils.debugging import debugging
+from ...utils.errors import CompileError, ShapeError, TypeError_
+from ...utils.raising import for_user
+from . import operators  # noqa: F401  fills the table
+from .loading import load
+from .values import CARRIERS, NARROW, Fixed, Undecided, carried, narrow_dtype
+from .writing import Port, Writer, Written
+
+MOST_STATIC = 1 << 12
+"""Elements of an input that may become part of the program."""
+ENTRIES = 64
+"""Programs for values of inputs that are kept."""
+
+
+def parameter(name: str):
+    """A parameter of an imported model, in its text.
+
+    Raises:
+        TypeError_: outside of such a model.
+    """
+    raise TypeError_("a parameter of an imported model is read by the model alone")
+
+
+@special(parameter)
+async def compiled_parameter(engine, frame, args, kwargs, origin, site) -> Val:
+    """The array of a parameter, or its value where that is part of the program."""
+    name = to_python(args[0], "parameter: name")
+    spec = frame.context.scope
+    fixed = spec.fixed.get(name)
+    if fixed is not None:
+        return fixed.__relay_value__(engine, frame)
+    return Dyn(frame.implicit(parameter_key(spec, name), spec.type_of(name), name.replace(".", "_")))
+
+
+class ImportedSpec(ModelSpec):
+    """The parameters of an imported model; it belongs to one model.
+
+    Attributes:
+        fixed: parameters whose values are part of the program -> these values.
+        written: the model as text.
+    """
+
+    bound = True
+
+    def __init__(self, function: Any, written: Written, fixed: Mapping[str, Fixed]):
+        super().__init__(function)
+        self.written, self.fixed = written, dict(fixed)
+        for name, array in written.parameters.items():
+            type_ = Array(array.dtype.name, array.shape)
+            if type_.is_float:
+                self.names.append(name)
+                self.types.append(type_)
+                self.inits.append(None)
+            else:
+                self.state[name] = type_, None
+
+
+class ImportedModel(Model):
+    """An ONNX model: a function of its inputs, with parameters. What `relay.from_onnx` returns.
+
+    It is called, differentiated, batched, inspected and trained like other models and functions of the compiler.
+
+    Attributes:
+        inputs, outputs: what it takes and gives.
+    """
+
+    def __init__(self, proto: Any, folder: Any, name: str, arrays: Mapping[str, np.ndarray] | None = None):
+        self._proto, self._folder, self._name = proto, folder, name
+        self._digest = hashlib.blake2b(proto.SerializeToString(deterministic=True), digest_size=6).hexdigest()
+        self._statics: set[str] = set()  # inputs and parameters whose values are part of the program
+        self._relays: OrderedDict[Any, Relay] = OrderedDict()
+        self._values: dict[Fixed, Fixed] = {}
+        self._write()
+        if arrays is not None:
+            self.restore(arrays)
+        if not any(p.kind == "tensor" and p.shape is None for p in self.inputs):
+            self._check()
+
+    # Making.
+
+    def _write(self) -> None:
+        """Write the text, and make its function.
+
+        Raises:
+            CompileError: something in the model cannot be imported.
+        """
+        written = Writer(self._proto, self._folder, self._name, frozenset(self._static_variables())).write()
+        if written.missing:
+            operator, node, reason = written.missing[0]
+            notes = [f"{o} (node '{n}'): {r}" for o, n, r in written.missing[1:20]]
+            raise CompileError(f"{operator} (node '{node}'): {reason}", None, *notes)
+        old = getattr(self, "arrays", None)
+        function = self._function(written)
+        known = {n: a for n, a in zip(self.spec.ref.names, old)} if old is not None else written.parameters
+        fixed = {n: Fixed.of(known[n]) for n in self._statics if n in written.parameters}
+        spec = ImportedSpec(RelayModel(function), written, fixed)
+        arrays = old if old is not None else [aligned(written.parameters[n]) for n in spec.ref.names]
+        written.parameters = {n: a for n, a in zip(spec.ref.names, arrays, strict=True)}
+        super().__init__(spec, arrays)
+        self.inputs, self.outputs = written.inputs, written.outputs
+        self._entry = self._entry_function(written)
+        self._relays.clear()
+
+    def _static_variables(self) -> list[str]:
+        """The variables of inputs whose values are part of the program."""
+        return [p.variable for p in getattr(self, "inputs", ()) if p.name in self._statics]
+
+    def _file(self, kind: str) -> str:
+        suffix = "".join(f"+{s}" for s in sorted(self._statics))
+        return f"<onnx {self._name} {self._digest}{suffix}{kind}>"
+
+    def _compile_text(self, text: str, file: str, names: dict[str, Any], name: str) -> Any:
+        linecache.cache[file] = (len(text), None, text.splitlines(True), file)
+        names["__name__"] = __name__
+        exec(compile(text, file, "exec"), names)
+        return names[name]
+
+    def _function(self, written: Written) -> Any:
+        names = {**written.names, "parameter": parameter}
+        return self._compile_text(written.text, self._file(""), names, written.name)
+
+    def _entry_function(self, written: Written) -> Any:
+        """The function that calls the model on its inputs."""
+        variables = [p.variable for p in written.inputs]
+        head = ", ".join(p.variable + ("" if p.name in self._statics else p.annotation) for p in written.inputs)
+        model = next(n for n in ("model", "model_", "imported_model_") if n not in variables)
+        name = written.name
+        text = f"def {name}({model}, {head}):\n    return {model}({', '.join(variables)})\n"
+        names = {k: v for k, v in written.names.items() if k in ("Any", "Tensor") or "Annotation" in type(v).__name__}
+        return self._compile_text(text, self._file(" call"), names, name)
+
+    def _check(self) -> None:
+        """Infer the model once, so that what cannot be done is said now.
+
+        Raises:
+            CompileError: it cannot be done.
+        """
+        try:
+            while True:
+                try:
+                    self._inferred()
+                    return
+                except Undecided as error:
+                    names = self._deciding(error)
+                    if not names:
+                        raise
+                    self._make_static(names)
+                    if any(p.name in self._statics for p in self.inputs):
+                        return  # it depends on values of inputs, which a call has
+        except BaseException as error:
+            problem = for_user(error, debugging())
+        raise problem
+
+    def _inferred(self) -> Any:
+        """The typed program for the annotated inputs; None where they are no tensors, or open."""
+        entry, values = Graph(self._name), []
+        graph = parse(self.spec.function.__relay_model__)
+        for index, port in enumerate(self.inputs):
+            type_ = annotated_type(graph.signature.annotations.get(index))
+            if type_ is None:
+                return None
+            values.append(Dyn(entry.add_parameter(port.variable, type_)))
+        function = self.spec.function
+        engine = new_engine(parse, compress)
+        return engine.entry(Static(function), values, {}, entry, Ambient(models=((function, self.spec),)))
+
+    def _deciding(self, error: Undecided) -> set[str]:
+        """The inputs and parameters that decide a value that must be known; empty where others do."""
+        names = {p.variable: p.name for p in self.inputs}
+        names |= {n.replace(".", "_"): n for n in self.spec.ref.names}
+        if not isinstance(error.value, Dyn):
+            return set()
+        found, seen, stack = set(), set(), [error.value.node]
+        while stack:
+            node = stack.pop()
+            if node in seen:
+                continue
+            seen.add(node)
+            if isinstance(node, Parameter) and node.name in names:
+                found.add(names[node.name])
+            elif isinstance(node, Apply):
+                stack.extend(node.args)
+        return found - self._statics
+
+    def _make_static(self, names: set[str]) -> None:
+        """Have values of inputs and parameters be part of the program."""
+        self._statics |= names
+        self._write()
+
+    # Calls.
+
+    def __call__(self, *args, training: bool = False, **named):
+        """Run the model.
+
+        Args:
+            *args: its inputs, in order.
+            training: ignored: an ONNX model says itself what trains.
+            **named: inputs by name.
+
+        Returns:
+            An array; a tuple of them if there are several outputs.
+        """
+        try:
+            values = [self._argument(p, v) for p, v in zip(self.inputs, self._ordered(args, named), strict=True)]
+            return self._result(self._run(values))
+        except BaseException as error:
+            problem = for_user(error, debugging())
+        raise problem
+
+    def _ordered(self, args: tuple, named: Mapping[str, Any]) -> list[Any]:
+        """The inputs in order.
+
+        Raises:
+            TypeError_: there are too many, too few, or some that it has not.
+        """
+        values = dict(zip([p.name for p in self.inputs], args))
+        for key, value in named.items():
+            values[key] = value
+        names = [p.name for p in self.inputs]
+        if len(args) > len(names) or set(values) != set(names):
+            raise TypeError_(f"{self._name} takes {len(names)} inputs ({', '.join(names)}), and {len(args) + len(named)} are given")
+        return [values[n] for n in names]
+
+    def _argument(self, port: Port, value: Any) -> Any:
+        """An input as compiled code takes it.
+
+        Raises:
+            TypeError_: it is of another kind or dtype.
+            ShapeError: it has another shape.
+        """
+        if isinstance(value, list):
+            return [self._argument(Port(port.name, port.variable, "tensor", None, None), v) for v in value]
+        if value is None or not isinstance(value, np.ndarray | np.generic | bool | int | float):
+            return value
+        array = np.asarray(value)
+        if port.dtype is not None and array.dtype.name != port.dtype:
+            raise TypeError_(f"input '{port.name}' is of {port.dtype}, and this is of {array.dtype.name}; convert it: .astype(...)")
+        if array.dtype.kind in "OUS":
+            raise TypeError_(f"input '{port.name}' is a tensor of strings")
+        if port.shape is not None and not (
+            len(port.shape) == array.ndim
+            and all(not isinstance(want, int) or want == have for want, have in zip(port.shape, array.shape))
+        ):
+            raise ShapeError(f"input '{port.name}' has the shape {shown(port.shape)}, and this has {array.shape}")
+        if port.name in self._statics:
+            fixed = Fixed.of(array)
+            if len(self._values) > 4 * ENTRIES:
+                self._values.clear()
+            return self._values.setdefault(fixed, fixed)
+        if array.dtype.name in CARRIERS:
+            return NARROW[array.dtype.name](carried(array))
+        return array
+
+    def _run(self, values: list[Any]) -> Any:
+        """The result of compiled code; inputs become part of the program where it must know them."""
+        while True:
+            self._refresh()
+            relay = self._relay()
+            try:
+                return relay(self, *values)
+            except CompileError as error:
+                names = self._deciding(error) if isinstance(error, Undecided) else set()
+                more = names or self._small(values)
+                if not more:
+                    raise
+                self._make_static(more)
+                values = [
+                    self._argument(p, v) if p.name in more else v for p, v in zip(self.inputs, values, strict=True)
+                ]
+
+    def _small(self, values: list[Any]) -> set[str]:
+        """Inputs of few integers and booleans, which may decide shapes, that are not part of the program yet."""
+        return {
+            p.name
+            for p, v in zip(self.inputs, values, strict=True)
+            if isinstance(v, np.ndarray) and v.dtype.kind in "biu" and v.size <= 64 and v.ndim <= 1 and p.name not in self._statics
+        }
+
+    def _refresh(self) -> None:
+        """Make the program anew if a parameter that is part of it has changed."""
+        for name, fixed in self.spec.fixed.items():
+            if self._array(name).tobytes() != fixed.data:
+                self._write()
+                return
+
+    def _array(self, name: str) -> np.ndarray:
+        return self.arrays[self.spec.ref.names.index(name)]
+
+    def _relay(self) -> Relay:
+        """The compiled function."""
+        found = self._relays.get("native")
+        if found is None:
+            found = self._relays["native"] = Quiet(self._entry, static=self._static_variables())
+        return found
+
+    def _result(self, value: Any) -> Any:
+        """The result of a call, as ONNX has it: arrays, lists of arrays, None."""
+        if isinstance(value, tuple) and type(value) is not tuple:
+            return np.asarray(value.values).astype(narrow_dtype(type(value).narrow))
+        if isinstance(value, tuple):
+            return tuple(map(self._result, value))
+        if isinstance(value, list):
+            return list(map(self._result, value))
+        return value if value is None else np.asarray(value)
+
+    # Parameters.
+
+    @property
+    def params(self) -> Parameters:
+        """Initialiser -> array, in the order of the model."""
+        return Parameters(list(self.spec.ref.names), self.arrays)
+
+    @params.setter
+    def params(self, values: Mapping) -> None:
+        self.restore(values)
+
+    def copy(self) -> ImportedModel:
+        """A model with the same function and a copy of the parameters."""
+        return ImportedModel(self._proto, self._folder, self._name, self.saved())
+
+    def __reduce__(self) -> Any:
+        return restored, (light(self._proto), self._name, dict(self.saved()))
+
+    def __deepcopy__(self, memo: dict) -> ImportedModel:
+        memo[id(self)] = made = self.copy()
+        return made
+
+    # Looking inside.
+
+    @property
+    def text(self) -> str:
+        """The model as a function in the language."""
+        return self.spec.written.text
+
+    def as_function(self, *examples: Any) -> tuple[Relay, tuple]:
+        """The compiled function that a call of the model is, and its arguments."""
+        given = examples or tuple(self._example_of(p) for p in self.inputs)
+        return self._relay(), (self, *[self._argument(p, v) for p, v in zip(self.inputs, given, strict=True)])
+
+    def _example_of(self, port: Port) -> np.ndarray:
+        """An input of the type that a port has; open sizes are 1.
+
+        Raises:
+            TypeError_: the type is not said.
+        """
+        if port.kind != "tensor" or port.dtype is None or port.shape is None:
+            raise TypeError_(f"the type of the input '{port.name}' is not said; give an example")
+        from ...abstract.types import numpy_dtype
+
+        return np.zeros([d if isinstance(d, int) else 1 for d in port.shape], numpy_dtype(port.dtype))
+
+    def cache_info(self) -> CacheInfo:
+        """Hits, misses (compilations) and programs held."""
+        return self._relay().cache_info()
+
+    def _of_function(self, method: str, args: tuple, kwargs: dict) -> Any:
+        function, values = self.as_function(*args)
+        return getattr(function, method)(*values, **kwargs)
+
+    def ir(self, *args, **kwargs):
+        """The graph after a stage of the compiler; see `Relay.ir`."""
+        return self._of_function("ir", args, kwargs)
+
+    def source(self, *args, **kwargs):
+        """The optimised program as Python."""
+        return self._of_function("source", args, kwargs)
+
+    def tir(self, *args, **kwargs):
+        """The program in TVM's tensor IR."""
+        return self._of_function("tir", args, kwargs)
+
+    def asm(self, *args, **kwargs):
+        """The machine code."""
+        return self._of_function("asm", args, kwargs)
+
+    def explain(self, *args, **kwargs):
+        """Passes with their times, kernels, the memory plan."""
+        return self._of_function("explain", args, kwargs)
+
+    def profile(self, *args, **kwargs):
+        """The time of each node and kernel."""
+        return self._of_function("profile", args, kwargs)
+
+    def debug(self, *args, **kwargs):
+        """A stepper through the nodes."""
+        return self._of_function("debug", args, kwargs)
+
+    def interpret(self, *args):
+        """Run on the reference interpreter."""
+        return self._result(self._of_function("interpret", args, {}))
+
+    def __repr__(self) -> str:
+        return f"<ONNX model {self._name}: {len(self.inputs)} inputs, {len(self.outputs)} outputs, {self.num_params:,} parameters>"
+
+
+class Quiet(Relay):
+    """The compiled function of an imported model, which handles errors itself."""
+
+    def __call__(self, *args, **kwargs):
+        return self._call(args, kwargs)
+
+
+def aligned(array: np.ndarray) -> np.ndarray:
+    """A copy that compiled code may write."""
+    from ...model.arrays import realigned
+
+    return realigned([np.array(array)])[0]
+
+
+def shown(shape: tuple) -> str:
+    """A declared shape."""
+    return "(" + ", ".join("?" if d is None else str(d) for d in shape) + ("," if len(shape) == 1 else "") + ")"
+
+
+def light(proto: Any) -> bytes:
+    """A model's message, serialised."""
+    return proto.SerializeToString()
+
+
+def restored(data: bytes, name: str, arrays: Mapping[str, np.ndarray]) -> ImportedModel:
+    """A model that was pickled."""
+    proto, folder, _ = load(data)
+    return ImportedModel(proto, folder, name, arrays)
+
+
+def from_onnx(source: Any) -> ImportedModel:
+    """Import an ONNX model.
+
+    Args:
+        source: a path, an `onnx.ModelProto`, or its bytes. External data is looked up in the folder of the path.
+
+    Returns:
+        A function of the model's inputs, in order, with `.params`.
+
+    Raises:
+        CompileError: the file is no model, or something in it cannot be imported; the operator and the node are named.
+        ImportError: the package `onnx` is not installed.
+        OSError: the file cannot be read.
+
+    Example:
+        >>> from onnx import parser
+        >>> f = relay.from_onnx(parser.parse_model('''
+        ...     <ir_version: 8, opset_import: ["" : 18]>
+        ...     double_relu (float[n] x) => (float[n] y) { s = Add(x, x)  y = Relu(s) }
+        ... '''))
+        >>> f(np.array([-1, 2], np.float32))
+        array([0., 4.], dtype=float32)
+    """
+    try:
+        proto, folder, name = load(source)
+        return ImportedModel(proto, folder, proto.graph.name or name)
+    except BaseException as error:
+        problem = for_user(error, debugging())
+    raise problem
+
+
+__all__ = ["ImportedModel", "from_onnx"]

@@ -1,0 +1,453 @@
+"""From an ONNX graph to the text of a function in the language.
+
+Every node becomes a call, `y = Conv(x, w, strides=(2, 2), node='conv1')`; If, Loop, Scan and SequenceMap become Python's `if` and
+`for`, with the subgraphs' nodes in their bodies, where outer names are simply in scope; local functions are written out where they are
+called, and so are operators that have no rule but that ONNX defines by others. Inputs with symbolic dimensions are annotated
+with their names, so one compilation serves all sizes.
+
+Input: a `ModelProto`. Output: a `Written`: the text, what its names mean, inputs and outputs.
+"""
+
+from __future__ import annotations
+
+import keyword
+import re
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from ...abstract import annotations as notes
+from ...utils.errors import CompileError, TypeError_, ValueError_
+from .control import CONTROL
+from .loading import CARRIERS, DEEPEST, PLAIN, array_of, dense, dtype_name, opsets, require_onnx
+from .table import DOMAINS, Operator, find_rule
+from .values import Fixed
+
+FOLDED = 1 << 16
+"""Elements of an integer initialiser, or of a constant, that is part of the program; larger ones are arrays that it reads."""
+TYPES = ("to", "dtype", "output_dtype", "softmax_precision", "stash_type", "qk_matmul_output_type")
+"""Attributes that are element types."""
+ANNOTATIONS = {
+    "float32": "Float32", "float64": "Float64", "float16": "Float16", "bfloat16": "BFloat16", "bool": "Bool",
+    **{f"{u}int{n}": f"{'U' if u else ''}Int{n}" for u in ("", "u") for n in (8, 16, 32, 64)},
+}  # fmt: skip
+RESERVED = {"parameter", "range", "inf", "nan", "Tensor", "Any", "Bool", *ANNOTATIONS.values()}
+
+
+@dataclass(frozen=True)
+class Port:
+    """An input or output of a model.
+
+    Attributes:
+        name: its name in the model.
+        variable: its name in the text.
+        kind: "tensor", "sequence" or "optional".
+        dtype: of the elements; None if it is not said.
+        shape: numbers, names, and None for sizes that are open; None if it is not said.
+    """
+
+    name: str
+    variable: str
+    kind: str
+    dtype: str | None
+    shape: tuple | None
+
+    @property
+    def annotation(self) -> str:
+        """How it is annotated; empty if it cannot be."""
+        if self.kind != "tensor" or self.dtype not in ANNOTATIONS or self.shape is None:
+            return ""
+        sizes = ["Any" if d is None else repr(d) for d in self.shape]
+        shape = f"({', '.join(sizes)}{',' if len(sizes) == 1 else ''})"
+        return f": Tensor[{ANNOTATIONS[self.dtype]}, {shape}]"
+
+
+@dataclass
+class Written:
+    """A model as text.
+
+    Attributes:
+        name: of the function.
+        lines: of the text.
+        names: what its free names mean.
+        inputs, outputs: of the model.
+        parameters: initialiser -> array.
+        counts: operator -> how many nodes there are.
+        missing: what cannot be imported: (operator, node, reason).
+    """
+
+    name: str
+    lines: list[str] = field(default_factory=list)
+    names: dict[str, Any] = field(default_factory=dict)
+    inputs: list[Port] = field(default_factory=list)
+    outputs: list[Port] = field(default_factory=list)
+    parameters: dict[str, np.ndarray] = field(default_factory=dict)
+    counts: dict[str, int] = field(default_factory=dict)
+    missing: list[tuple[str, str, str]] = field(default_factory=list)
+
+    @property
+    def text(self) -> str:
+        """The text."""
+        return "\n".join(self.lines) + "\n"
+
+
+class Scope:
+    """Where a graph's nodes are written.
+
+    Attributes:
+        names: name of a value -> variable; the values of enclosing graphs are there too.
+        own: names that this graph defines.
+        attributes: attributes of the function that the graph belongs to.
+        versions: domain -> version of its operator set.
+        functions: (domain, name) of the local functions that are being written out.
+        where: the graph, for messages.
+    """
+
+    def __init__(self, names: dict, attributes: dict, versions: dict, functions: tuple, where: str, depth: int):
+        self.names, self.attributes, self.versions = names, attributes, versions
+        self.functions, self.where, self.depth = functions, where, depth
+        self.own: set[str] = set()
+
+    def inside(self, where: str) -> Scope:
+        """The scope of a graph inside of this one.
+
+        Raises:
+            CompileError: it is too deep inside.
+        """
+        if self.depth >= DEEPEST:
+            raise CompileError(f"{self.where}: graphs and functions are nested more than {DEEPEST} deep")
+        return Scope(dict(self.names), self.attributes, self.versions, self.functions, where, self.depth + 1)
+
+
+class Writer:
+    """Writes one model."""
+
+    def __init__(self, model: Any, folder: Path | None, name: str, statics: frozenset[str] = frozenset()):
+        self.model, self.folder, self.statics = model, folder, statics
+        self.out = Written(self.identifier(name, set()))
+        self.used: set[str] = {*RESERVED}
+        self.indent = 1
+        self.functions = {(DOMAINS.get(f.domain, f.domain), f.name): f for f in model.functions}
+
+    # Names.
+
+    @staticmethod
+    def identifier(name: str, used: set[str]) -> str:
+        """A Python name like `name` that is not in use."""
+        text = re.sub(r"\W", "_", name)[-60:].strip("_") or "x"
+        if text[0].isdigit() or keyword.iskeyword(text):
+            text = f"x_{text}"
+        found, count = text, 1
+        while found in used or keyword.iskeyword(found):
+            count += 1
+            found = f"{text}_{count}"
+        used.add(found)
+        return found
+
+    def define(self, scope: Scope, name: str) -> str:
+        """A variable for a value that a node of a graph makes; `_` for an output that is not wanted.
+
+        Raises:
+            CompileError: the graph has it already.
+        """
+        if not name:
+            return "_"
+        if name in scope.own:
+            raise CompileError(f"{scope.where}: two nodes make the value '{name}'")
+        scope.own.add(name)
+        scope.names[name] = variable = self.identifier(name, self.used)
+        return variable
+
+    def fresh(self, name: str) -> str:
+        """A variable of our own."""
+        return self.identifier(name, self.used)
+
+    def use(self, scope: Scope, name: str, node: str) -> str:
+        """The variable of a value.
+
+        Raises:
+            CompileError: nothing makes it before.
+        """
+        if not name:
+            return "None"
+        if name not in scope.names:
+            raise CompileError(
+                f"{scope.where}: node '{node}' reads '{name}', which is no input, and which no node before it makes"
+            )
+        return scope.names[name]
+
+    def emit(self, line: str) -> None:
+        """Write a line."""
+        self.out.lines.append("    " * self.indent + line)
+
+    def name_object(self, name: str, value: Any) -> str:
+        """The free name of an object."""
+        found = self.identifier(name, self.used)
+        self.out.names[found] = value
+        return found
+
+    # The model.
+
+    def write(self) -> Written:
+        """The text of the model.
+
+        Raises:
+            CompileError: the model is not what ONNX allows.
+        """
+        graph = self.model.graph
+        versions = opsets(self.model.opset_import, self.out.name)
+        self.out.names |= {n: getattr(notes, n) for n in {"Tensor", *ANNOTATIONS.values()}}
+        self.out.names |= {"Any": Any, "inf": float("inf"), "nan": float("nan")}
+        scope = Scope({}, {}, versions, (), f"graph '{graph.name}'", 0)
+        given = {t.name for t in graph.initializer} | {t.values.name for t in graph.sparse_initializer}
+        dims: dict[str, str] = {}
+        for info in graph.input:
+            if info.name not in given:
+                self.out.inputs.append(self.port(info, self.define(scope, info.name), dims))
+        head = ", ".join(
+            p.variable + (p.annotation if p.variable not in self.statics else "") for p in self.out.inputs
+        )
+        self.out.lines.append(f"def {self.out.name}({head}):")
+        self.initializers(graph, scope, top=True)
+        self.nodes(graph.node, scope)
+        results = [f"Output({self.use(scope, info.name, 'of the graph')})" for info in graph.output]
+        if not results:
+            raise CompileError(f"{scope.where}: it has no outputs")
+        self.out.names.setdefault("Output", Operator("Output", "relay", 1))
+        self.emit(f"return {', '.join(results)}")
+        self.out.outputs = [self.port(info, scope.names[info.name], dims) for info in graph.output]
+        return self.out
+
+    def port(self, info: Any, variable: str, dims: dict[str, str]) -> Port:
+        """An input or output.
+
+        Raises:
+            TypeError_: compiled code has no such values.
+        """
+        kind = info.type.WhichOneof("value")
+        where = f"'{info.name}'"
+        if kind in ("sequence_type", "optional_type"):
+            inner = getattr(info.type, kind).elem_type
+            while inner.WhichOneof("value") in ("sequence_type", "optional_type"):
+                inner = getattr(inner, inner.WhichOneof("value")).elem_type
+            if inner.WhichOneof("value") == "tensor_type":
+                dtype_name(inner.tensor_type.elem_type, where)
+            return Port(info.name, variable, kind.removesuffix("_type"), None, None)
+        if kind is None:
+            return Port(info.name, variable, "tensor", None, None)
+        if kind != "tensor_type":
+            raise TypeError_(f"{where}: it is a {kind.removesuffix('_type')}, which cannot be imported")
+        tensor = info.type.tensor_type
+        dtype = dtype_name(tensor.elem_type, where) if tensor.elem_type else None
+        if not tensor.HasField("shape"):
+            return Port(info.name, variable, "tensor", dtype, None)
+        sizes: list[Any] = []
+        for d in tensor.shape.dim:
+            if d.HasField("dim_value"):
+                if d.dim_value < 0:
+                    raise ValueError_(f"{where}: the size {d.dim_value} is negative")
+                sizes.append(d.dim_value)
+            elif d.dim_param:
+                if d.dim_param not in dims:
+                    dims[d.dim_param] = self.identifier(d.dim_param, set(dims.values()))
+                sizes.append(dims[d.dim_param])
+            else:
+                sizes.append(None)
+        return Port(info.name, variable, "tensor", dtype, tuple(sizes))
+
+    def initializers(self, graph: Any, scope: Scope, top: bool = False) -> None:
+        """Write what gives the initialisers of a graph."""
+        found = [(t.name, lambda t=t, w=f"initializer '{t.name}'": array_of(t, self.folder, w)) for t in graph.initializer]
+        for s in graph.sparse_initializer:
+            name = s.values.name
+            found.append((name, lambda s=s, w=f"initializer '{name}'": dense(s, self.folder, w)))
+        for name, read in found:
+            if not name:
+                raise CompileError(f"{scope.where}: an initializer has no name")
+            array = read()
+            variable = self.define(scope, name)
+            learned = array.dtype.kind == "f" or array.dtype.name in ("bfloat16", "int8", "uint8")
+            if top and learned and array.dtype.name not in CARRIERS:
+                self.out.parameters[name] = array
+                self.emit(f"{variable} = parameter({name!r})")
+            else:
+                self.emit(f"{variable} = {self.constant(array, name)}")
+
+    def constant(self, array: np.ndarray, name: str) -> str:
+        """An expression for a constant array."""
+        small = array.size <= FOLDED or array.dtype.name in CARRIERS
+        return self.name_object(f"{name}_value", Fixed.of(array) if small else np.ascontiguousarray(array))
+
+    # Nodes.
+
+    def nodes(self, nodes: Any, scope: Scope) -> None:
+        """Write nodes, in order."""
+        for index, node in enumerate(nodes):
+            self.node(node, scope, node.name or f"{node.op_type}_{index}")
+
+    def node(self, node: Any, scope: Scope, name: str) -> None:
+        """Write a node.
+
+        Raises:
+            CompileError: it is not what ONNX allows.
+        """
+        domain = DOMAINS.get(node.domain, node.domain)
+        self.out.counts[node.op_type] = self.out.counts.get(node.op_type, 0) + 1
+        attributes = self.attributes(node, scope)
+        if not domain and node.op_type in CONTROL:
+            CONTROL[node.op_type](self, node, scope, name, attributes)
+            return
+        if not domain and node.op_type == "Constant":
+            self.constant_node(node, scope, name, attributes)
+            return
+        function = self.functions.get((domain, node.op_type))
+        if function is not None:
+            self.function(function, node, scope, name, attributes)
+            return
+        version = scope.versions.get(domain)
+        if version is None:
+            self.refuse(node, name, scope, f"the model does not say which version of the operator set '{domain}' it uses")
+            return
+        if find_rule(domain, node.op_type, version) is None:
+            body = self.defined(node, domain, version)
+            if body is None:
+                where = f"domain '{domain}'" if domain else f"version {version} of the operator set"
+                self.refuse(node, name, scope, f"the operator {node.op_type} of {where} cannot be imported")
+                return
+            self.function(body, node, scope, name, attributes)
+            return
+        inputs = [self.use(scope, i, name) for i in node.input]
+        while inputs and inputs[-1] == "None":
+            inputs.pop()
+        try:
+            options = [f"{key}={self.literal(value, key, name)}" for key, value in attributes.items()]
+        except TypeError_ as error:
+            self.refuse(node, name, scope, error.message)
+            return
+        outputs = list(node.output)
+        while len(outputs) > 1 and not outputs[-1]:
+            outputs.pop()
+        if len(outputs) > 1:
+            options.append(f"outputs={len(outputs)}")
+        called = self.operator(node.op_type, domain, version)
+        arguments = ", ".join([*inputs, *options, f"node={name!r}"])
+        targets = ", ".join(self.define(scope, o) for o in outputs)
+        self.emit(f"{targets} = {called}({arguments})")
+
+    def operator(self, name: str, domain: str, version: int) -> str:
+        """The free name of an operator."""
+        called = Operator(name, domain, version)
+        for text in (name, f"{name}_{version}", f"{name}_{version}_"):
+            if self.out.names.setdefault(text, called) == called:
+                self.used.add(text)
+                return text
+        return self.name_object(name, called)
+
+    def refuse(self, node: Any, name: str, scope: Scope, reason: str) -> None:
+        """Note a node that cannot be imported; its outputs stand for nothing."""
+        self.out.missing.append((node.op_type, name, reason))
+        for output in node.output:
+            if output:
+                self.emit(f"{self.define(scope, output)} = None")
+
+    def attributes(self, node: Any, scope: Scope) -> dict[str, Any]:
+        """The attributes of a node, by name; those that refer to attributes of a function, with their values."""
+        found = {}
+        for a in node.attribute:
+            if a.ref_attr_name:
+                if a.ref_attr_name in scope.attributes:
+                    found[a.name] = scope.attributes[a.ref_attr_name]
+                continue
+            found[a.name] = a
+        return found
+
+    def literal(self, attribute: Any, key: str, node: str) -> str:
+        """An attribute's value as an expression.
+
+        Raises:
+            TypeError_: it is of a kind that cannot be imported.
+        """
+        kind, where = attribute.type, f"attribute '{key}'"
+        if kind == 1:
+            return repr(float(np.float32(attribute.f)))
+        if kind == 2:
+            if key in TYPES and (attribute.i or key == "to"):
+                return repr(dtype_name(attribute.i, where))
+            return "None" if key in TYPES else repr(attribute.i)
+        if kind == 3:
+            return repr(attribute.s.decode("utf-8", "replace"))
+        if kind == 4:
+            return self.constant(array_of(attribute.t, self.folder, where), f"{node}_{key}")
+        if kind == 11:
+            return self.constant(dense(attribute.sparse_tensor, self.folder, where), f"{node}_{key}")
+        if kind in (6, 7, 8):
+            values = {6: attribute.floats, 7: attribute.ints, 8: [s.decode("utf-8", "replace") for s in attribute.strings]}[kind]
+            values = [float(v) if kind == 6 else v for v in values]
+            return f"({', '.join(map(repr, values))}{',' if len(values) == 1 else ''})"
+        if kind == 13:
+            return "None"
+        raise TypeError_(f"its attribute '{key}' is of a kind that cannot be imported")
+
+    def constant_node(self, node: Any, scope: Scope, name: str, attributes: dict[str, Any]) -> None:
+        """Write a Constant."""
+        if len(attributes) != 1 or not node.output:
+            raise CompileError(f"{scope.where}: the node '{name}', a Constant, has {len(attributes)} values")
+        ((key, a),) = attributes.items()
+        try:
+            array = {
+                "value": lambda: array_of(a.t, self.folder, f"node '{name}'"),
+                "sparse_value": lambda: dense(a.sparse_tensor, self.folder, f"node '{name}'"),
+                "value_int": lambda: np.int64(a.i),
+                "value_ints": lambda: np.array(a.ints, np.int64),
+                "value_float": lambda: np.float32(a.f),
+                "value_floats": lambda: np.array(a.floats, np.float32),
+            }[key]()
+        except (KeyError, TypeError_) as error:
+            reason = error.message if isinstance(error, TypeError_) else f"its value is of a kind ({key}) that cannot be imported"
+            self.refuse(node, name, scope, reason)
+            return
+        expression = self.constant(np.asarray(array), node.output[0])
+        self.emit(f"{self.define(scope, node.output[0])} = {expression}")
+
+    # Functions.
+
+    def defined(self, node: Any, domain: str, version: int) -> Any:
+        """The function by which ONNX defines an operator in terms of others; None if there is none."""
+        onnx = require_onnx()
+        try:
+            schema = onnx.defs.get_schema(node.op_type, version, domain)
+        except Exception:
+            return None
+        if not schema.has_function:
+            return None
+        return schema.function_body
+
+    def function(self, function: Any, node: Any, scope: Scope, name: str, attributes: dict[str, Any]) -> None:
+        """Write the nodes of a function in place of a call of it.
+
+        Raises:
+            CompileError: it calls itself.
+        """
+        key = (function.domain, function.name)
+        if key in scope.functions:
+            raise CompileError(f"{scope.where}: the function {function.name} calls itself (node '{name}')")
+        inner = scope.inside(f"function {function.name}, called by node '{name}'")
+        inner.names = {}
+        for formal, actual in zip(function.input, node.input):
+            inner.names[formal] = self.use(scope, actual, name)
+        for formal in function.input[len(node.input) :]:
+            inner.names[formal] = "None"
+        inner.own = set(function.input)
+        inner.functions = (*scope.functions, key)
+        inner.versions = opsets(function.opset_import, inner.where) or scope.versions
+        inner.attributes = {a.name: a for a in function.attribute_proto} | attributes
+        self.nodes(function.node, inner)
+        for formal, actual in zip(function.output, node.output):
+            if actual:
+                target = self.define(scope, actual)
+                self.emit(f"{target} = {self.use(inner, formal, name)}")
+
+
+__all__ = ["PLAIN", "Port", "Writer", "Written"]
