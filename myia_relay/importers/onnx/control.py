@@ -32,7 +32,11 @@ def _call(w: Any, op: str, arguments: str, name: str) -> str:
 
 
 def _body(w: Any, graph: Any, scope: Any, variables: list[str]) -> list[str]:
-    """Write the nodes of a graph whose inputs are variables; the variables of its outputs."""
+    """Write the nodes of a graph whose inputs are variables; the variables of its outputs.
+
+    Raises:
+        CompileError: the model is not what ONNX allows.
+    """
     if len(graph.input) != len(variables):
         raise CompileError(f"{scope.where}: it has {len(graph.input)} inputs, and {len(variables)} are given")
     for info, variable in zip(graph.input, variables, strict=True):

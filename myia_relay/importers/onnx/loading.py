@@ -15,7 +15,7 @@ import numpy as np
 from ...utils.errors import CompileError, TypeError_, ValueError_
 from .values import CARRIERS
 
-OPSETS = range(6, 29)
+OPSETS = range(1, 29)
 DEEPEST = 40
 """How deep graphs and functions may be nested."""
 
@@ -118,6 +118,7 @@ def array_of(tensor: Any, folder: Path | None, where: str) -> np.ndarray:
     """The values of a tensor message.
 
     Raises:
+        ValueError_: a value is none that is allowed.
         CompileError: its data does not fit its type, or lies outside of the model's folder.
     """
     name = dtype_name(tensor.data_type, where)
@@ -159,7 +160,13 @@ def unpacked(data: np.ndarray, name: str, count: int) -> np.ndarray:
     return parts.astype(dtype)
 
 
-FIELDS = {"float32": "float_data", "float64": "double_data", "int64": "int64_data", "uint32": "uint64_data", "uint64": "uint64_data"}
+FIELDS = {
+    "float32": "float_data",
+    "float64": "double_data",
+    "int64": "int64_data",
+    "uint32": "uint64_data",
+    "uint64": "uint64_data",
+}
 
 
 def typed(tensor: Any, name: str, shape: tuple, count: int, where: str) -> np.ndarray:
@@ -193,7 +200,9 @@ def external(tensor: Any, folder: Path | None, where: str) -> bytes:
     entries = {e.key: e.value for e in tensor.external_data}
     location = entries.get("location", "")
     if folder is None:
-        raise ValueError_(f"{where}: its data is in the file '{location}', and a model without a path has none beside it")
+        raise ValueError_(
+            f"{where}: its data is in the file '{location}', and a model without a path has none beside it"
+        )
     if not location or Path(location).is_absolute() or ".." in Path(location).parts or "\0" in location:
         raise ValueError_(f"{where}: its data is in '{location}', which is not within the folder of the model")
     base = folder.resolve()

@@ -117,11 +117,11 @@ class ImportedModel(Model):
             raise CompileError(f"{operator} (node '{node}'): {reason}", None, *notes)
         old = getattr(self, "arrays", None)
         function = self._function(written)
-        known = {n: a for n, a in zip(self.spec.ref.names, old)} if old is not None else written.parameters
+        known = dict(zip(self.spec.ref.names, old, strict=True)) if old is not None else written.parameters
         fixed = {n: Fixed.of(known[n]) for n in self._statics if n in written.parameters}
         spec = ImportedSpec(RelayModel(function), written, fixed)
         arrays = old if old is not None else [aligned(written.parameters[n]) for n in spec.ref.names]
-        written.parameters = {n: a for n, a in zip(spec.ref.names, arrays, strict=True)}
+        written.parameters = dict(zip(spec.ref.names, arrays, strict=True))
         super().__init__(spec, arrays)
         self.inputs, self.outputs = written.inputs, written.outputs
         self._entry = self._entry_function(written)
@@ -159,6 +159,7 @@ class ImportedModel(Model):
         """Infer the model once, so that what cannot be done is said now.
 
         Raises:
+            Undecided: a value must be known at compile time, and is not.
             CompileError: it cannot be done.
         """
         try:
@@ -244,7 +245,9 @@ class ImportedModel(Model):
             values[key] = value
         names = [p.name for p in self.inputs]
         if len(args) > len(names) or set(values) != set(names):
-            raise TypeError_(f"{self._name} takes {len(names)} inputs ({', '.join(names)}), and {len(args) + len(named)} are given")
+            raise TypeError_(
+                f"{self._name} takes {len(names)} inputs ({', '.join(names)}), and {len(args) + len(named)} are given"
+            )
         return [values[n] for n in names]
 
     def _argument(self, port: Port, value: Any) -> Any:
@@ -260,7 +263,9 @@ class ImportedModel(Model):
             return value
         array = np.asarray(value)
         if port.dtype is not None and array.dtype.name != port.dtype:
-            raise TypeError_(f"input '{port.name}' is of {port.dtype}, and this is of {array.dtype.name}; convert it: .astype(...)")
+            raise TypeError_(
+                f"input '{port.name}' is of {port.dtype}, and this is of {array.dtype.name}; convert it: .astype(...)"
+            )
         if array.dtype.kind in "OUS":
             raise TypeError_(f"input '{port.name}' is a tensor of strings")
         if port.shape is not None and not (
@@ -278,7 +283,11 @@ class ImportedModel(Model):
         return array
 
     def _run(self, values: list[Any]) -> Any:
-        """The result of compiled code; inputs become part of the program where it must know them."""
+        """The result of compiled code; inputs become part of the program where it must know them.
+
+        Raises:
+            CompileError: the model is not what ONNX allows.
+        """
         while True:
             self._refresh()
             relay = self._relay()
@@ -299,7 +308,11 @@ class ImportedModel(Model):
         return {
             p.name
             for p, v in zip(self.inputs, values, strict=True)
-            if isinstance(v, np.ndarray) and v.dtype.kind in "biu" and v.size <= 64 and v.ndim <= 1 and p.name not in self._statics
+            if isinstance(v, np.ndarray)
+            and v.dtype.kind in "biu"
+            and v.size <= 64
+            and v.ndim <= 1
+            and p.name not in self._statics
         }
 
     def _refresh(self) -> None:

@@ -188,7 +188,9 @@ class Operand:
         """
         known = self.known
         if known is None or folding.has_dims(known):
-            raise Undecided(f"its input {what} must be known at compile time, and it is computed at run time", self.value)
+            raise Undecided(
+                f"its input {what} must be known at compile time, and it is computed at run time", self.value
+            )
         return known.astype(self.dtype) if known.dtype == object else known
 
     def dims(self, what: str) -> list[DimLike]:
@@ -378,6 +380,7 @@ async def apply_rule(c: Context, values: list[Val], attributes: dict[str, Any]) 
     """The result of a rule for inputs.
 
     Raises:
+        TypeError: as the rule raised it.
         TypeError_: the operator does not take such inputs.
     """
     rule = find_rule(c.operator.domain, c.operator.name, c.version)
@@ -416,7 +419,9 @@ async def apply_rule(c: Context, values: list[Val], attributes: dict[str, Any]) 
     if carrier is not None and isinstance(result, Var):
         result = c.narrowed(result, carrier)
     elif carrier is not None and isinstance(result, tuple):
-        result = tuple(c.narrowed(r, carrier) if isinstance(r, Var) and r.dtype == CARRIERS[carrier] else r for r in result)
+        result = tuple(
+            c.narrowed(r, carrier) if isinstance(r, Var) and r.dtype == CARRIERS[carrier] else r for r in result
+        )
     lifted = c.lifted(result)
     if c.outputs > 1 and isinstance(lifted, Seq) and lifted.kind == "tuple" and len(lifted.elems) > c.outputs:
         lifted = Seq("tuple", lifted.elems[: c.outputs])

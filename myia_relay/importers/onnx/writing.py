@@ -1,9 +1,9 @@
 """From an ONNX graph to the text of a function in the language.
 
 Every node becomes a call, `y = Conv(x, w, strides=(2, 2), node='conv1')`; If, Loop, Scan and SequenceMap become Python's `if` and
-`for`, with the subgraphs' nodes in their bodies, where outer names are simply in scope; local functions are written out where they are
-called, and so are operators that have no rule but that ONNX defines by others. Inputs with symbolic dimensions are annotated
-with their names, so one compilation serves all sizes.
+`for`, with the subgraphs' nodes in their bodies, where outer names are simply in scope; local functions are
+written out where they are called, and so are operators without a rule that ONNX defines by others. Inputs with symbolic
+dimensions are annotated with their names, so one compilation serves all sizes.
 
 Input: a `ModelProto`. Output: a `Written`: the text, what its names mean, inputs and outputs.
 """
@@ -126,8 +126,8 @@ class Writer:
 
     def __init__(self, model: Any, folder: Path | None, name: str, statics: frozenset[str] = frozenset()):
         self.model, self.folder, self.statics = model, folder, statics
-        self.out = Written(self.identifier(name, set()))
-        self.used: set[str] = {*RESERVED}
+        self.out = Written(self.identifier(name, {*RESERVED, "Output"}))
+        self.used: set[str] = {*RESERVED, self.out.name, "Output"}
         self.indent = 1
         self.functions = {(DOMAINS.get(f.domain, f.domain), f.name): f for f in model.functions}
 
@@ -206,9 +206,7 @@ class Writer:
         for info in graph.input:
             if info.name not in given:
                 self.out.inputs.append(self.port(info, self.define(scope, info.name), dims))
-        head = ", ".join(
-            p.variable + (p.annotation if p.variable not in self.statics else "") for p in self.out.inputs
-        )
+        head = ", ".join(p.variable + (p.annotation if p.variable not in self.statics else "") for p in self.out.inputs)
         self.out.lines.append(f"def {self.out.name}({head}):")
         self.initializers(graph, scope, top=True)
         self.nodes(graph.node, scope)
@@ -224,6 +222,7 @@ class Writer:
         """An input or output.
 
         Raises:
+            ValueError_: a value is none that is allowed.
             TypeError_: compiled code has no such values.
         """
         kind = info.type.WhichOneof("value")
@@ -258,8 +257,14 @@ class Writer:
         return Port(info.name, variable, "tensor", dtype, tuple(sizes))
 
     def initializers(self, graph: Any, scope: Scope, top: bool = False) -> None:
-        """Write what gives the initialisers of a graph."""
-        found = [(t.name, lambda t=t, w=f"initializer '{t.name}'": array_of(t, self.folder, w)) for t in graph.initializer]
+        """Write what gives the initialisers of a graph.
+
+        Raises:
+            CompileError: the model is not what ONNX allows.
+        """
+        found = [
+            (t.name, lambda t=t, w=f"initializer '{t.name}'": array_of(t, self.folder, w)) for t in graph.initializer
+        ]
         for s in graph.sparse_initializer:
             name = s.values.name
             found.append((name, lambda s=s, w=f"initializer '{name}'": dense(s, self.folder, w)))
@@ -308,7 +313,9 @@ class Writer:
             return
         version = scope.versions.get(domain)
         if version is None:
-            self.refuse(node, name, scope, f"the model does not say which version of the operator set '{domain}' it uses")
+            self.refuse(
+                node, name, scope, f"the model does not say which version of the operator set '{domain}' it uses"
+            )
             return
         if find_rule(domain, node.op_type, version) is None:
             body = self.defined(node, domain, version)
@@ -340,8 +347,11 @@ class Writer:
         """The free name of an operator."""
         called = Operator(name, domain, version)
         for text in (name, f"{name}_{version}", f"{name}_{version}_"):
-            if self.out.names.setdefault(text, called) == called:
+            if self.out.names.get(text) == called:
+                return text
+            if text not in self.used:
                 self.used.add(text)
+                self.out.names[text] = called
                 return text
         return self.name_object(name, called)
 
@@ -383,7 +393,11 @@ class Writer:
         if kind == 11:
             return self.constant(dense(attribute.sparse_tensor, self.folder, where), f"{node}_{key}")
         if kind in (6, 7, 8):
-            values = {6: attribute.floats, 7: attribute.ints, 8: [s.decode("utf-8", "replace") for s in attribute.strings]}[kind]
+            values = {
+                6: attribute.floats,
+                7: attribute.ints,
+                8: [s.decode("utf-8", "replace") for s in attribute.strings],
+            }[kind]
             values = [float(v) if kind == 6 else v for v in values]
             return f"({', '.join(map(repr, values))}{',' if len(values) == 1 else ''})"
         if kind == 13:
@@ -391,7 +405,11 @@ class Writer:
         raise TypeError_(f"its attribute '{key}' is of a kind that cannot be imported")
 
     def constant_node(self, node: Any, scope: Scope, name: str, attributes: dict[str, Any]) -> None:
-        """Write a Constant."""
+        """Write a Constant.
+
+        Raises:
+            CompileError: the model is not what ONNX allows.
+        """
         if len(attributes) != 1 or not node.output:
             raise CompileError(f"{scope.where}: the node '{name}', a Constant, has {len(attributes)} values")
         ((key, a),) = attributes.items()
@@ -405,7 +423,11 @@ class Writer:
                 "value_floats": lambda: np.array(a.floats, np.float32),
             }[key]()
         except (KeyError, TypeError_) as error:
-            reason = error.message if isinstance(error, TypeError_) else f"its value is of a kind ({key}) that cannot be imported"
+            reason = (
+                error.message
+                if isinstance(error, TypeError_)
+                else f"its value is of a kind ({key}) that cannot be imported"
+            )
             self.refuse(node, name, scope, reason)
             return
         expression = self.constant(np.asarray(array), node.output[0])

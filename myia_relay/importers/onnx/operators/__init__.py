@@ -1,5 +1,15 @@
 """The rules of ONNX's operators, in the groups of its documentation."""
 
-from . import elementwise, flow
+from . import casts, convolution, elementwise, flow, linear, normalisation, quantised, reductions, shapes
 
-__all__ = ["elementwise", "flow"]
+__all__ = [
+    "casts",
+    "convolution",
+    "elementwise",
+    "flow",
+    "linear",
+    "normalisation",
+    "quantised",
+    "reductions",
+    "shapes",
+]

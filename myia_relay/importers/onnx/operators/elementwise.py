@@ -107,7 +107,11 @@ def pow_(c: Context, a, b, *, broadcast=0, axis=None):
     if y.dtype == a.dtype:
         return P.pow_(a, y)
     if a.dtype in FLOATS:
-        wide = "float64" if a.dtype == "float64" or y.dtype in ("float64", "int64", "int32", "uint32", "uint64") else "float32"
+        wide = (
+            "float64"
+            if a.dtype == "float64" or y.dtype in ("float64", "int64", "int32", "uint32", "uint64")
+            else "float32"
+        )
         if y.dtype in INTS and a.dtype == "float32":
             return P.pow_(a, cast(y, dtype="float32"))
         return cast(P.pow_(cast(a, dtype=wide), cast(y, dtype=wide)), dtype=a.dtype)
@@ -289,9 +293,9 @@ def swish(c: Context, x, *, alpha=1.0):
 
 @operator("SwiGLU")
 @in_float32
-def swiglu(c: Context, x, gate=None, *, axis=-1, alpha=1.0):
-    """The gated linear unit with swish."""
-    raise TypeError_("it is not part of the operators that can be imported")
+def swiglu(c: Context, gate, x, *, alpha=1.0):
+    """swish(gate) * x."""
+    return swish.__wrapped__(c, gate, alpha=alpha) * x
 
 
 @operator("ThresholdedRelu")

@@ -12,7 +12,6 @@ from ....prims.rules.broadcast import as_scalar, cast, reshape
 from ....prims.rules.relations import normalise_axis
 from ....utils.errors import TypeError_
 from ..table import Context, Operand, operator
-from ..values import Sizes
 
 
 @operator("Output", "Join", domain="relay", raw=True)
@@ -120,7 +119,11 @@ def count(c: Context, x):
 
 @operator("Entry", domain="relay", raw=True)
 def entry(c: Context, x, turn):
-    """An entry of a sequence of an iteration; of a tensor itself, which is the same in all."""
+    """An entry of a sequence of an iteration; of a tensor itself, which is the same in all.
+
+    Raises:
+        TypeError_: the operator does not take such inputs.
+    """
     if isinstance(x, Operand):
         return x
     if isinstance(x, Seq):
@@ -131,6 +134,3 @@ def entry(c: Context, x, turn):
     from ....infer.objects.structures import get
 
     return get(c.engine, c.frame, x, Dyn(weak(as_scalar(turn.var), "int64").node))
-
-
-__all__ = ["Sizes"]

@@ -1,0 +1,401 @@
+"""Convolution and pooling over one, two and three axes."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from ....abstract.dims import Dim, DimLike
+from ....abstract.types import FLOATS, numpy_dtype
+from ....ir.build import Var
+from ....ir.prim import REGISTRY
+from ....prims.ops import elementwise as P
+from ....prims.ops import nn
+from ....prims.ops.reduction import reduce_max
+from ....prims.ops.shape import pad as pad_prim
+from ....prims.ops.shape import slice_, transpose
+from ....prims.rules.broadcast import broadcast_to, reduce_sum, reshape
+from ....prims.rules.relations import show_shape
+from ....utils.errors import ShapeError, TypeError_
+from ..table import Context, operator
+
+Sides = tuple[tuple[DimLike, DimLike], ...]
+
+
+def padded(x: Var, sides: Sides, value: float, interior: int | tuple = 0) -> Var:
+    """A tensor with a value around its last axes; negative widths cut off."""
+    spaces = (interior,) * len(sides) if isinstance(interior, int) else interior
+    lead = len(x.shape) - len(sides)
+    cut = [(max(-a, 0) if isinstance(a, int) else 0, max(-b, 0) if isinstance(b, int) else 0) for a, b in sides]
+    low = (0,) * lead + tuple(max(a, 0) if isinstance(a, int) else a for a, _ in sides)
+    high = (0,) * lead + tuple(max(b, 0) if isinstance(b, int) else b for _, b in sides)
+    if any(low) or any(high) or any(spaces):
+        fill = x.builder.var(x.builder.constant(np.asarray(value, numpy_dtype(x.dtype))[()]))
+        x = pad_prim(x, fill, low=low, high=high, interior=(0,) * lead + tuple(spaces))
+    if any(a or b for a, b in cut):
+        starts = (0,) * lead + tuple(a for a, _ in cut)
+        sizes = tuple(d - (a + b) for d, (a, b) in zip(x.shape, [(0, 0)] * lead + cut))
+        x = slice_(x, starts=starts, sizes=sizes, steps=(1,) * len(sizes))
+    return x
+
+
+def given(values, count: int, default: int = 1) -> tuple[int, ...]:
+    """An attribute with a number for each axis.
+
+    Raises:
+        ShapeError: it has more or fewer.
+    """
+    found = tuple(values) if values else (default,) * count
+    if len(found) != count:
+        raise ShapeError(f"an attribute has {len(found)} numbers for {count} axes")
+    return found
+
+
+def resolved(auto_pad: str, pads, size, kernel, strides, dilations) -> Sides:
+    """The padding of each axis.
+
+    Raises:
+        TypeError_: the padding depends on a size that is not known.
+    """
+    count = len(kernel)
+    if auto_pad in ("NOTSET", "", None):
+        numbers = given(pads, 2 * count, 0)
+        return tuple((numbers[k], numbers[k + count]) for k in range(count))
+    if auto_pad == "VALID":
+        return ((0, 0),) * count
+    sides: list[tuple[DimLike, DimLike]] = []
+    for n, k, s, d in zip(size, kernel, strides, dilations, strict=True):
+        extent = (k - 1) * d + 1
+        if s == 1:
+            total = extent - 1
+        elif isinstance(n, int):
+            total = max((-(-n // s) - 1) * s + extent - n, 0)
+        else:
+            raise TypeError_(f"auto_pad={auto_pad} with strides needs a known size, and this one is {n}")
+        small, large = total // 2, total - total // 2
+        sides.append((small, large) if auto_pad == "SAME_UPPER" else (large, small))
+    return tuple(sides)
+
+
+def two_axes(x: Var, count: int) -> Var:
+    """A tensor of one spatial axis with another one of size 1 in front."""
+    return reshape(x, shape=(*x.shape[:2], 1, *x.shape[2:])) if count == 1 else x
+
+
+@operator("Conv")
+def conv(
+    c: Context,
+    x,
+    w,
+    bias=None,
+    *,
+    auto_pad="NOTSET",
+    dilations=None,
+    group=1,
+    kernel_shape=None,
+    pads=None,
+    strides=None,
+):
+    """A convolution, in fact a correlation; over any number of axes, in groups.
+
+    Raises:
+        ShapeError: shapes do not fit.
+    """
+    count = len(x.shape) - 2
+    if len(w.shape) != count + 2 or count < 1:
+        raise ShapeError(f"images of shape {show_shape(x.shape)} and filters of shape {show_shape(w.shape)} do not fit")
+    if not all(isinstance(d, int) for d in w.shape):
+        raise ShapeError("the sizes of filters must be known")
+    steps, spread = given(strides, count), given(dilations, count)
+    sides = resolved(auto_pad, pads, x.shape[2:], w.shape[2:], steps, spread)
+    if any(d != 1 for d in spread):
+        w = padded(w, ((0, 0),) * count, 0, tuple(d - 1 for d in spread))
+    out = convolved(x, w, steps, sides, group)
+    if bias is not None:
+        out = out + reshape(bias, shape=(*bias.shape, *(1,) * count))
+    return out
+
+
+def convolved(x: Var, w: Var, steps: tuple, sides: Sides, group: int) -> Var:
+    """A convolution over one, two or more axes: over more as a sum of convolutions over the last two."""
+    count = len(x.shape) - 2
+    if any(isinstance(a, int) and a < 0 or isinstance(b, int) and b < 0 for a, b in sides):
+        x, sides = padded(x, sides, 0), ((0, 0),) * count
+    if count == 1:
+        out = nn.conv2d(two_axes(x, 1), two_axes(w, 1), strides=(1, *steps), padding=((0, 0), *sides), groups=group)
+        return reshape(out, shape=(*out.shape[:2], out.shape[3]))
+    if count == 2:
+        return nn.conv2d(x, w, strides=steps, padding=sides, groups=group)
+    x = padded(x, (sides[0], *((0, 0),) * (count - 1)), 0)
+    length = w.shape[2]
+    places = (x.shape[2] - length) // steps[0] + 1
+    total = None
+    for k in range(length):
+        part = slice_(
+            x,
+            starts=(0, 0, k, *(0,) * (count - 1)),
+            sizes=(*x.shape[:2], places, *x.shape[3:]),
+            steps=(1, 1, steps[0], *(1,) * (count - 1)),
+        )
+        images = transpose(part, perm=(0, 2, 1, *range(3, count + 2)))
+        flat = reshape(images, shape=(images.shape[0] * images.shape[1], *images.shape[2:]))
+        filters = reshape(
+            slice_(
+                w,
+                starts=(0, 0, k, *(0,) * (count - 1)),
+                sizes=(*w.shape[:2], 1, *w.shape[3:]),
+                steps=(1,) * (count + 2),
+            ),
+            shape=(*w.shape[:2], *w.shape[3:]),
+        )
+        out = convolved(flat, filters, steps[1:], sides[1:], group)
+        total = out if total is None else total + out
+    assert total is not None
+    whole = reshape(total, shape=(x.shape[0], places, *total.shape[1:]))
+    return transpose(whole, perm=(0, 2, 1, *range(3, count + 2)))
+
+
+@operator("ConvTranspose")
+def conv_transpose(
+    c: Context, x, w, bias=None, *, auto_pad="NOTSET", dilations=None, group=1, kernel_shape=None, output_padding=None,
+    output_shape=None, pads=None, strides=None,
+):  # fmt: skip
+    """The transpose of a convolution: zeros between the elements, then a convolution with the filters turned around.
+
+    Raises:
+        TypeError_: the operator does not take such inputs.
+    """
+    count = len(x.shape) - 2
+    steps, spread, extra = given(strides, count), given(dilations, count), given(output_padding, count, 0)
+    kernel = [(k - 1) * d + 1 for k, d in zip(w.shape[2:], spread, strict=True)]
+    sizes = [(n - 1) * s + k + e for n, s, k, e in zip(x.shape[2:], steps, kernel, extra, strict=True)]
+    numbers = given(pads, 2 * count, 0)
+    sides = [(numbers[k], numbers[k + count]) for k in range(count)]
+    wanted = None
+    if output_shape:
+        wanted = list(output_shape)[-count:]
+    elif auto_pad in ("SAME_UPPER", "SAME_LOWER"):
+        wanted = [n * s for n, s in zip(x.shape[2:], steps, strict=True)]
+    elif auto_pad == "VALID":
+        sides = [(0, 0)] * count
+    if wanted is not None:
+        sides = []
+        for have, want in zip(sizes, wanted, strict=True):
+            total = have - want
+            if isinstance(total, Dim):
+                raise TypeError_(f"its padding depends on the unknown size {have}")
+            small = total // 2
+            sides.append((total - small, small) if auto_pad == "SAME_LOWER" else (small, total - small))
+    # (C, O / G, ...) -> (O, C / G, ...), turned around along the spatial axes
+    per, outs = w.shape[0] // group, w.shape[1]
+    turned = reshape(w, shape=(group, per, outs, *w.shape[2:]))
+    turned = transpose(turned, perm=(0, 2, 1, *range(3, count + 3)))
+    turned = reshape(turned, shape=(group * outs, per, *w.shape[2:]))
+    turned = REGISTRY["flip"](turned, axes=tuple(range(2, count + 2)))
+    turned = padded(turned, ((0, 0),) * count, 0, tuple(d - 1 for d in spread))
+    around = tuple((k - 1 - a, k - 1 - b + e) for k, (a, b), e in zip(kernel, sides, extra, strict=True))
+    wide = padded(x, around, 0, tuple(s - 1 for s in steps))
+    out = convolved(wide, turned, (1,) * count, ((0, 0),) * count, group)
+    return out if bias is None else out + reshape(bias, shape=(*bias.shape, *(1,) * count))
+
+
+# Pooling.
+
+
+def places(size: DimLike, window: int, stride: int, sides: tuple, ceil: bool) -> DimLike:
+    """How many windows there are along an axis. One that would begin in the padding behind the end is dropped.
+
+    Raises:
+        TypeError_: the operator does not take such inputs.
+    """
+    room = size + sides[0] + sides[1] - window
+    if not ceil:
+        return room // stride + 1
+    count = (room + stride - 1) // stride + 1
+    if isinstance(count, int):
+        return count - 1 if (count - 1) * stride >= size + sides[0] else count
+    raise TypeError_(f"ceil_mode needs a known size, and this one is {size}")
+
+
+class Windows:
+    """The windows of a pooling.
+
+    Attributes:
+        sides: the padding.
+        kernel, strides, dilations: of the windows.
+        counts: how many windows there are along each axis.
+        ends: by how much the last windows reach beyond the padding.
+    """
+
+    def __init__(self, x: Var, kernel_shape, strides, dilations, pads, auto_pad, ceil_mode):
+        count = len(x.shape) - 2
+        self.kernel, self.strides, self.dilations = tuple(kernel_shape), given(strides, count), given(dilations, count)
+        if len(self.kernel) != count:
+            raise ShapeError(f"a window of {len(self.kernel)} axes for a tensor of {count}")
+        self.sides = resolved(auto_pad, pads, x.shape[2:], self.kernel, self.strides, self.dilations)
+        extents = [(k - 1) * d + 1 for k, d in zip(self.kernel, self.dilations, strict=True)]
+        self.counts = tuple(
+            places(n, k, s, p, bool(ceil_mode))
+            for n, k, s, p in zip(x.shape[2:], extents, self.strides, self.sides, strict=True)
+        )
+        self.ends: tuple = tuple(
+            max(reach, 0) if isinstance(reach := (m - 1) * s + k - (n + p[0] + p[1]), int) and ceil_mode else 0
+            for m, s, k, n, p in zip(self.counts, self.strides, extents, x.shape[2:], self.sides, strict=True)
+        )
+
+    @property
+    def plain(self) -> bool:
+        """Whether the pooling primitives have such windows."""
+        return len(self.kernel) <= 2 and all(d == 1 for d in self.dilations)
+
+    def padding(self) -> Sides:
+        """The padding, with what the last windows need beyond it."""
+        return tuple((a, b + e) for (a, b), e in zip(self.sides, self.ends, strict=True))
+
+    def parts(self, x: Var, value: float) -> list[Var]:
+        """For each place in a window the elements there of all windows: (N, C, *counts) each."""
+        wide = padded(x, self.padding(), value)
+        found = []
+        for index in np.ndindex(*self.kernel):
+            starts = tuple(i * d for i, d in zip(index, self.dilations, strict=True))
+            found.append(
+                slice_(wide, starts=(0, 0, *starts), sizes=(*x.shape[:2], *self.counts), steps=(1, 1, *self.strides))
+            )
+        return found
+
+    def two(self) -> dict:
+        """The attributes of a pooling primitive, which has two axes."""
+        lead = 2 - len(self.kernel)
+        return {
+            "ksize": (1,) * lead + self.kernel,
+            "strides": (1,) * lead + self.strides,
+            "padding": ((0, 0),) * lead + self.padding(),
+        }
+
+
+def pooled(prim, x: Var, windows: Windows) -> Var:
+    """A pooling primitive over one or two axes."""
+    count = len(x.shape) - 2
+    out = prim(two_axes(x, count), **windows.two())
+    return reshape(out, shape=(*out.shape[:2], *out.shape[-count:])) if count == 1 else out
+
+
+def lowest(dtype: str) -> float:
+    """What is below all numbers of a dtype."""
+    return -math.inf if dtype in FLOATS else int(np.iinfo(dtype).min)
+
+
+@operator("MaxPool")
+def max_pool(
+    c: Context,
+    x,
+    *,
+    kernel_shape,
+    auto_pad="NOTSET",
+    ceil_mode=0,
+    dilations=None,
+    pads=None,
+    storage_order=0,
+    strides=None,
+):
+    """The maximum of each window, and where it is in the flattened tensor."""
+    windows = Windows(x, kernel_shape, strides, dilations, pads, auto_pad, ceil_mode)
+    if c.outputs == 1 and windows.plain and x.dtype in FLOATS:
+        return pooled(nn.max_pool, x, windows)
+    if c.outputs == 1:
+        parts = windows.parts(x, lowest(x.dtype))
+        out = parts[0]
+        for part in parts[1:]:
+            out = P.maximum(out, part)
+        return out
+    return max_positions(c, x, windows, storage_order)
+
+
+def max_positions(c: Context, x: Var, windows: Windows, storage_order: int) -> tuple[Var, Var]:
+    """The maxima and the positions of the first ones.
+
+    Raises:
+        TypeError_: the operator does not take such inputs.
+    """
+    size = x.shape[2:]
+    if not all(isinstance(d, int) for d in x.shape):
+        raise TypeError_("the positions of maxima need known sizes")
+    n, channels = x.shape[:2]
+    inner = np.arange(math.prod(size)).reshape(size, order="F" if storage_order else "C")
+    numbers = np.arange(n * channels).reshape(n, channels, *(1,) * len(size)) * math.prod(size) + inner
+    values = windows.parts(x, lowest(x.dtype))
+    indices = windows.parts(c.constant(numbers.astype(np.int64)), -1)
+    best, at = values[0], indices[0]
+    for value, index in zip(values[1:], indices[1:], strict=True):
+        better = P.logical_or(P.gt(value, best), P.lt(at, at.const(0)))
+        better = P.logical_and(better, P.ge(index, index.const(0)))
+        best, at = P.where(better, value, best), P.where(better, index, at)
+    return best, at
+
+
+@operator("AveragePool")
+def average_pool(
+    c: Context,
+    x,
+    *,
+    kernel_shape,
+    auto_pad="NOTSET",
+    ceil_mode=0,
+    count_include_pad=0,
+    dilations=None,
+    pads=None,
+    strides=None,
+):
+    """The mean of each window; padding counts only with `count_include_pad`, and what lies beyond it never."""
+    windows = Windows(x, kernel_shape, strides, dilations, pads, auto_pad, ceil_mode)
+    inside = not any(a or b for a, b in windows.sides)
+    if windows.plain and not any(windows.ends) and (inside or count_include_pad):
+        return pooled(nn.avg_pool, x, windows)
+    total = added(windows.parts(x, 0))
+    ones = c.constant(np.ones((1, 1, *(1,) * len(windows.kernel))), x.dtype)
+    whole = broadcast_to(ones, shape=(1, 1, *x.shape[2:]))
+    if count_include_pad:
+        whole = padded(whole, windows.sides, 1)
+        windows.sides = ((0, 0),) * len(windows.kernel)
+    return P.div(total, added(windows.parts(whole, 0)))
+
+
+def added(parts: list[Var]) -> Var:
+    """The sum of some arrays."""
+    total = parts[0]
+    for part in parts[1:]:
+        total = total + part
+    return total
+
+
+@operator("LpPool")
+def lp_pool(
+    c: Context, x, *, kernel_shape=None, auto_pad="NOTSET", ceil_mode=0, dilations=None, p=2, pads=None, strides=None
+):
+    """The p-norm of each window."""
+    windows = Windows(x, kernel_shape, strides, dilations, pads, auto_pad, ceil_mode)
+    powers = P.pow_(P.abs_(x), x.const(p))
+    return P.pow_(added(windows.parts(powers, 0)), x.const(1 / p))
+
+
+def _global(reduce):
+    def rule(c: Context, x, *, p=2):
+        return reduce(c, x, tuple(range(2, len(x.shape))), p)
+
+    return rule
+
+
+def _mean(c, x, axes, p):
+    return c.numpy(np.mean, x, axis=axes, keepdims=True)
+
+
+operator("GlobalAveragePool")(_global(_mean))
+operator("GlobalMaxPool")(_global(lambda c, x, axes, p: reduce_max(x, axes=axes, keepdims=True)))
+operator("GlobalLpPool")(
+    _global(
+        lambda c, x, axes, p: P.pow_(
+            reduce_sum(P.pow_(P.abs_(x), x.const(p)), axes=axes, keepdims=True), x.const(1 / p)
+        )
+    )
+)
