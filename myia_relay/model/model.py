@@ -571,7 +571,8 @@ async def call_model(engine: Engine, frame: Frame, model: Dyn, args, kwargs, ori
     kwargs = dict(kwargs)
     training = bool(to_python(kwargs.pop("training"), "model(x): training")) if "training" in kwargs else False
     scope, models = frame.scope(), frame.context.models
-    if not spec.bound or dict(models).get(spec.function) is not spec:  # else its gradient is taken: what it has is given
+    given = spec.bound and dict(models).get(spec.function) is spec
+    if not given:  # else its gradient is taken, and its parameters are in scope
         provide(scope, model, origin)
         models = ((spec.function, spec),)
     scope.context = Ambient(models, None, (), training, cuts=scope.context.cuts)

@@ -18,7 +18,7 @@ from .values import Sizes, has_dims
 FOLDS: dict[str, Callable] = {}
 
 
-class Unfolded(Exception):
+class NotSymbolic(Exception):
     """There is no symbolic result."""
 
 
@@ -53,7 +53,7 @@ def folded(c: Any, operands: list, attributes: dict[str, Any]) -> Any:
         return None
     try:
         result = function(c, known, attributes, dtype)
-    except (Unfolded, IndexError, ValueError, TypeError):
+    except (NotSymbolic, IndexError, ValueError, TypeError):
         return None
     return result
 
@@ -75,29 +75,29 @@ def _whole(value: Any, dtype: str) -> Any:
     """An element as an int or a dimension.
 
     Raises:
-        Unfolded: it is a float with a fraction.
+        NotSymbolic: it is a float with a fraction.
     """
     if isinstance(value, Dim):
         return value
     if float(value) != int(value):
-        raise Unfolded
+        raise NotSymbolic
     return int(value)
 
 
 def _quotient(a, b):
     if isinstance(b, Dim) and a != b or b == 0 or isinstance(a, int) and isinstance(b, Dim):
-        raise Unfolded
+        raise NotSymbolic
     if a == b:
         return 1
     if not (never_negative(a) and never_negative(b)):
-        raise Unfolded
+        raise NotSymbolic
     return a // b
 
 
 def _exact_quotient(a, b):
     out = _quotient(a, b)
     if out * b != a:
-        raise Unfolded
+        raise NotSymbolic
     return out
 
 
@@ -110,7 +110,7 @@ def _remainder(a, b):
         return 0
     if isinstance(a, Dim) and isinstance(b, int) and b > 0 and never_negative(a):
         return a - (a // b) * b
-    raise Unfolded
+    raise NotSymbolic
 
 
 fold("Add")(_each(lambda a, b: a + b))
@@ -125,7 +125,7 @@ fold("Floor", "Ceil", "Round")(_each(lambda a: a))
 @fold("Abs")
 def _abs(c, known, attributes, dtype):
     if not all(never_negative(e) for e in known[0].ravel().tolist()):
-        raise Unfolded
+        raise NotSymbolic
     return Sizes.of(known[0], dtype)
 
 
@@ -139,7 +139,7 @@ def _equal(c, known, attributes, dtype):
             return False
         if isinstance(a, Dim) or isinstance(b, Dim):
             if may_be_equal(a, b):
-                raise Unfolded
+                raise NotSymbolic
         return False
 
     found = _each(same)(c, known, attributes, dtype)
@@ -150,7 +150,7 @@ def _equal(c, known, attributes, dtype):
 def _cast(c, known, attributes, dtype):
     to = attributes.get("to", "int64")
     if to not in ("int32", "int64", "float32", "float64"):
-        raise Unfolded
+        raise NotSymbolic
     return Sizes.of(known[0], to)
 
 
@@ -162,7 +162,7 @@ def _identity(c, known, attributes, dtype):
 @fold("Gather")
 def _gather(c, known, attributes, dtype):
     if has_dims(known[1]):
-        raise Unfolded
+        raise NotSymbolic
     return Sizes.of(np.take(known[0], known[1].astype(int), axis=attributes.get("axis", 0)), dtype)
 
 
@@ -189,7 +189,7 @@ def _unsqueeze(c, known, attributes, dtype):
 @fold("Reshape")
 def _reshape(c, known, attributes, dtype):
     if has_dims(known[1]):
-        raise Unfolded
+        raise NotSymbolic
     return Sizes.of(known[0].reshape(tuple(int(d) for d in known[1])), dtype)
 
 
@@ -201,7 +201,7 @@ def _transpose(c, known, attributes, dtype):
 @fold("Expand")
 def _expand(c, known, attributes, dtype):
     if has_dims(known[1]):
-        raise Unfolded
+        raise NotSymbolic
     return Sizes.of(known[0] * np.ones(tuple(int(d) for d in known[1]), object), dtype)
 
 
@@ -216,7 +216,7 @@ def _slice(c, known, attributes, dtype):
     index: list[Any] = [slice(None)] * known[0].ndim
     for start, end, axis, step in zip(starts, ends, axes, steps, strict=True):
         if isinstance(start, Dim) or isinstance(end, Dim):
-            raise Unfolded
+            raise NotSymbolic
         index[int(axis)] = slice(int(start), int(end) if int(end) > -(2**31) else None, int(step))
     return Sizes.of(known[0][tuple(index)], dtype)
 
@@ -253,7 +253,7 @@ fold("ReduceSum")(_reduction(np.add.reduce))
 @fold("Where")
 def _where(c, known, attributes, dtype):
     if has_dims(known[0]):
-        raise Unfolded
+        raise NotSymbolic
     return Sizes.of(np.where(known[0].astype(bool), np.asarray(known[1], object), np.asarray(known[2], object)), dtype)
 
 
@@ -268,7 +268,7 @@ def _extremum(c, known, attributes, dtype):
             if never_negative(away):
                 best = v
             elif not never_negative(0 - away):
-                raise Unfolded
+                raise NotSymbolic
         return best
 
     return _each(choose)(c, known, attributes, dtype)

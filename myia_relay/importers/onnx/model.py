@@ -30,7 +30,7 @@ from ...utils.raising import for_user
 from . import operators  # noqa: F401  fills the table
 from .loading import load
 from .values import CARRIERS, NARROW, Fixed, Undecided, carried, narrow_dtype
-from .writing import Port, Writer, Written
+from .writing import Port, ModelWriter, ModelText
 
 MOST_STATIC = 1 << 12
 """Elements of an input that may become part of the program."""
@@ -68,7 +68,7 @@ class ImportedSpec(ModelSpec):
 
     bound = True
 
-    def __init__(self, function: Any, written: Written, fixed: Mapping[str, Fixed]):
+    def __init__(self, function: Any, written: ModelText, fixed: Mapping[str, Fixed]):
         super().__init__(function)
         self.written, self.fixed = written, dict(fixed)
         for name, array in written.parameters.items():
@@ -110,7 +110,7 @@ class ImportedModel(Model):
         Raises:
             CompileError: something in the model cannot be imported.
         """
-        written = Writer(self._proto, self._folder, self._name, frozenset(self._static_variables())).write()
+        written = ModelWriter(self._proto, self._folder, self._name, frozenset(self._static_variables())).write()
         if written.missing:
             operator, node, reason = written.missing[0]
             notes = [f"{o} (node '{n}'): {r}" for o, n, r in written.missing[1:20]]
@@ -141,11 +141,11 @@ class ImportedModel(Model):
         exec(compile(text, file, "exec"), names)
         return names[name]
 
-    def _function(self, written: Written) -> Any:
+    def _function(self, written: ModelText) -> Any:
         names = {**written.names, "parameter": parameter}
         return self._compile_text(written.text, self._file(""), names, written.name)
 
-    def _entry_function(self, written: Written) -> Any:
+    def _entry_function(self, written: ModelText) -> Any:
         """The function that calls the model on its inputs."""
         variables = [p.variable for p in written.inputs]
         head = ", ".join(p.variable + ("" if p.name in self._statics else p.annotation) for p in written.inputs)

@@ -51,7 +51,7 @@ DOMAINS = {"": "", "ai.onnx": "", "com.microsoft": "com.microsoft"}
 
 
 @dataclass(frozen=True)
-class Rule:
+class OnnxRule:
     """What an operator means in a range of versions.
 
     Attributes:
@@ -76,7 +76,7 @@ class Rule:
         return [p.name for p in found if p.kind in kinds]
 
 
-RULES: dict[tuple[str, str], list[Rule]] = {}
+RULES: dict[tuple[str, str], list[OnnxRule]] = {}
 
 
 def operator(*names: str, since: int = 1, until: int = LATEST, sizes=(), static=(), raw=(), carries=False, domain=""):
@@ -84,7 +84,7 @@ def operator(*names: str, since: int = 1, until: int = LATEST, sizes=(), static=
 
     def declare(function: Callable) -> Callable:
         kept = raw if isinstance(raw, bool) else frozenset(raw)
-        rule = Rule(function, since, until, frozenset(sizes), frozenset(static), kept, carries)
+        rule = OnnxRule(function, since, until, frozenset(sizes), frozenset(static), kept, carries)
         for name in names:
             RULES.setdefault((domain, name), []).append(rule)
         return function
@@ -92,13 +92,13 @@ def operator(*names: str, since: int = 1, until: int = LATEST, sizes=(), static=
     return declare
 
 
-def find_rule(domain: str, name: str, version: int) -> Rule | None:
+def find_rule(domain: str, name: str, version: int) -> OnnxRule | None:
     """The rule of an operator in a version of its operator set; None if there is none."""
     return next((r for r in RULES.get((domain, name), ()) if r.since <= version <= r.until), None)
 
 
 @dataclass(frozen=True)
-class Operator:
+class OnnxOperator:
     """An operator of a version of an operator set, as the text of an imported model calls it."""
 
     name: str
@@ -237,7 +237,7 @@ class Context:
         site, origin: of the call.
     """
 
-    def __init__(self, engine: Engine, frame: Frame, called: Operator, node: str, outputs: int, site, origin):
+    def __init__(self, engine: Engine, frame: Frame, called: OnnxOperator, node: str, outputs: int, site, origin):
         self.engine, self.frame, self.operator, self.node, self.outputs = engine, frame, called, node, outputs
         self.site, self.origin = site, origin
 
@@ -353,8 +353,8 @@ def zero(b: Builder, dtype: str) -> Var:
     return python(b, np.zeros((), numpy_dtype(dtype)))
 
 
-@of_class(Operator)
-async def call_operator(engine: Engine, frame: Frame, called: Operator, args, kwargs, origin, site) -> Val:
+@of_class(OnnxOperator)
+async def call_operator(engine: Engine, frame: Frame, called: OnnxOperator, args, kwargs, origin, site) -> Val:
     """A call of an ONNX operator.
 
     Raises:

@@ -5,7 +5,7 @@ Every node becomes a call, `y = Conv(x, w, strides=(2, 2), node='conv1')`; If, L
 written out where they are called, and so are operators without a rule that ONNX defines by others. Inputs with symbolic
 dimensions are annotated with their names, so one compilation serves all sizes.
 
-Input: a `ModelProto`. Output: a `Written`: the text, what its names mean, inputs and outputs.
+Input: a `ModelProto`. Output: a `ModelText`: the text, what its names mean, inputs and outputs.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from ...abstract import annotations as notes
 from ...utils.errors import CompileError, TypeError_, ValueError_
 from .control import CONTROL
 from .loading import CARRIERS, DEEPEST, PLAIN, array_of, dense, dtype_name, opsets, require_onnx
-from .table import DOMAINS, Operator, find_rule
+from .table import DOMAINS, OnnxOperator, find_rule
 from .values import Fixed
 
 FOLDED = 1 << 16
@@ -65,7 +65,7 @@ class Port:
 
 
 @dataclass
-class Written:
+class ModelText:
     """A model as text.
 
     Attributes:
@@ -93,7 +93,7 @@ class Written:
         return "\n".join(self.lines) + "\n"
 
 
-class Scope:
+class GraphScope:
     """Where a graph's nodes are written.
 
     Attributes:
@@ -110,7 +110,7 @@ class Scope:
         self.functions, self.where, self.depth = functions, where, depth
         self.own: set[str] = set()
 
-    def inside(self, where: str) -> Scope:
+    def inside(self, where: str) -> GraphScope:
         """The scope of a graph inside of this one.
 
         Raises:
@@ -118,15 +118,15 @@ class Scope:
         """
         if self.depth >= DEEPEST:
             raise CompileError(f"{self.where}: graphs and functions are nested more than {DEEPEST} deep")
-        return Scope(dict(self.names), self.attributes, self.versions, self.functions, where, self.depth + 1)
+        return GraphScope(dict(self.names), self.attributes, self.versions, self.functions, where, self.depth + 1)
 
 
-class Writer:
+class ModelWriter:
     """Writes one model."""
 
     def __init__(self, model: Any, folder: Path | None, name: str, statics: frozenset[str] = frozenset()):
         self.model, self.folder, self.statics = model, folder, statics
-        self.out = Written(self.identifier(name, {*RESERVED, "Output"}))
+        self.out = ModelText(self.identifier(name, {*RESERVED, "Output"}))
         self.used: set[str] = {*RESERVED, self.out.name, "Output"}
         self.indent = 1
         self.functions = {(DOMAINS.get(f.domain, f.domain), f.name): f for f in model.functions}
@@ -146,7 +146,7 @@ class Writer:
         used.add(found)
         return found
 
-    def define(self, scope: Scope, name: str) -> str:
+    def define(self, scope: GraphScope, name: str) -> str:
         """A variable for a value that a node of a graph makes; `_` for an output that is not wanted.
 
         Raises:
@@ -164,7 +164,7 @@ class Writer:
         """A variable of our own."""
         return self.identifier(name, self.used)
 
-    def use(self, scope: Scope, name: str, node: str) -> str:
+    def use(self, scope: GraphScope, name: str, node: str) -> str:
         """The variable of a value.
 
         Raises:
@@ -190,7 +190,7 @@ class Writer:
 
     # The model.
 
-    def write(self) -> Written:
+    def write(self) -> ModelText:
         """The text of the model.
 
         Raises:
@@ -200,7 +200,7 @@ class Writer:
         versions = opsets(self.model.opset_import, self.out.name)
         self.out.names |= {n: getattr(notes, n) for n in {"Tensor", *ANNOTATIONS.values()}}
         self.out.names |= {"Any": Any, "inf": float("inf"), "nan": float("nan")}
-        scope = Scope({}, {}, versions, (), f"graph '{graph.name}'", 0)
+        scope = GraphScope({}, {}, versions, (), f"graph '{graph.name}'", 0)
         given = {t.name for t in graph.initializer} | {t.values.name for t in graph.sparse_initializer}
         dims: dict[str, str] = {}
         for info in graph.input:
@@ -213,7 +213,7 @@ class Writer:
         results = [f"Output({self.use(scope, info.name, 'of the graph')})" for info in graph.output]
         if not results:
             raise CompileError(f"{scope.where}: it has no outputs")
-        self.out.names.setdefault("Output", Operator("Output", "relay", 1))
+        self.out.names.setdefault("Output", OnnxOperator("Output", "relay", 1))
         self.emit(f"return {', '.join(results)}")
         self.out.outputs = [self.port(info, scope.names[info.name], dims) for info in graph.output]
         return self.out
@@ -256,7 +256,7 @@ class Writer:
                 sizes.append(None)
         return Port(info.name, variable, "tensor", dtype, tuple(sizes))
 
-    def initializers(self, graph: Any, scope: Scope, top: bool = False) -> None:
+    def initializers(self, graph: Any, scope: GraphScope, top: bool = False) -> None:
         """Write what gives the initialisers of a graph.
 
         Raises:
@@ -287,12 +287,12 @@ class Writer:
 
     # Nodes.
 
-    def nodes(self, nodes: Any, scope: Scope) -> None:
+    def nodes(self, nodes: Any, scope: GraphScope) -> None:
         """Write nodes, in order."""
         for index, node in enumerate(nodes):
             self.node(node, scope, node.name or f"{node.op_type}_{index}")
 
-    def node(self, node: Any, scope: Scope, name: str) -> None:
+    def node(self, node: Any, scope: GraphScope, name: str) -> None:
         """Write a node.
 
         Raises:
@@ -345,7 +345,7 @@ class Writer:
 
     def operator(self, name: str, domain: str, version: int) -> str:
         """The free name of an operator."""
-        called = Operator(name, domain, version)
+        called = OnnxOperator(name, domain, version)
         for text in (name, f"{name}_{version}", f"{name}_{version}_"):
             if self.out.names.get(text) == called:
                 return text
@@ -355,14 +355,14 @@ class Writer:
                 return text
         return self.name_object(name, called)
 
-    def refuse(self, node: Any, name: str, scope: Scope, reason: str) -> None:
+    def refuse(self, node: Any, name: str, scope: GraphScope, reason: str) -> None:
         """Note a node that cannot be imported; its outputs stand for nothing."""
         self.out.missing.append((node.op_type, name, reason))
         for output in node.output:
             if output:
                 self.emit(f"{self.define(scope, output)} = None")
 
-    def attributes(self, node: Any, scope: Scope) -> dict[str, Any]:
+    def attributes(self, node: Any, scope: GraphScope) -> dict[str, Any]:
         """The attributes of a node, by name; those that refer to attributes of a function, with their values."""
         found = {}
         for a in node.attribute:
@@ -404,7 +404,7 @@ class Writer:
             return "None"
         raise TypeError_(f"its attribute '{key}' is of a kind that cannot be imported")
 
-    def constant_node(self, node: Any, scope: Scope, name: str, attributes: dict[str, Any]) -> None:
+    def constant_node(self, node: Any, scope: GraphScope, name: str, attributes: dict[str, Any]) -> None:
         """Write a Constant.
 
         Raises:
@@ -446,7 +446,7 @@ class Writer:
             return None
         return schema.function_body
 
-    def function(self, function: Any, node: Any, scope: Scope, name: str, attributes: dict[str, Any]) -> None:
+    def function(self, function: Any, node: Any, scope: GraphScope, name: str, attributes: dict[str, Any]) -> None:
         """Write the nodes of a function in place of a call of it.
 
         Raises:
@@ -472,4 +472,4 @@ class Writer:
                 self.emit(f"{target} = {self.use(inner, formal, name)}")
 
 
-__all__ = ["PLAIN", "Port", "Writer", "Written"]
+__all__ = ["PLAIN", "Port", "ModelWriter", "ModelText"]

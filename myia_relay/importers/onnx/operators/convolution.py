@@ -218,7 +218,7 @@ def places(size: DimLike, window: int, stride: int, sides: tuple, ceil: bool) ->
     raise TypeError_(f"ceil_mode needs a known size, and this one is {size}")
 
 
-class Windows:
+class PoolWindows:
     """The windows of a pooling.
 
     Attributes:
@@ -274,7 +274,7 @@ class Windows:
         }
 
 
-def pooled(prim, x: Var, windows: Windows) -> Var:
+def pooled(prim, x: Var, windows: PoolWindows) -> Var:
     """A pooling primitive over one or two axes."""
     count = len(x.shape) - 2
     out = prim(two_axes(x, count), **windows.two())
@@ -300,7 +300,7 @@ def max_pool(
     strides=None,
 ):
     """The maximum of each window, and where it is in the flattened tensor."""
-    windows = Windows(x, kernel_shape, strides, dilations, pads, auto_pad, ceil_mode)
+    windows = PoolWindows(x, kernel_shape, strides, dilations, pads, auto_pad, ceil_mode)
     if c.outputs == 1 and windows.plain and x.dtype in FLOATS:
         return pooled(nn.max_pool, x, windows)
     if c.outputs == 1:
@@ -312,7 +312,7 @@ def max_pool(
     return max_positions(c, x, windows, storage_order)
 
 
-def max_positions(c: Context, x: Var, windows: Windows, storage_order: int) -> tuple[Var, Var]:
+def max_positions(c: Context, x: Var, windows: PoolWindows, storage_order: int) -> tuple[Var, Var]:
     """The maxima and the positions of the first ones.
 
     Raises:
@@ -348,7 +348,7 @@ def average_pool(
     strides=None,
 ):
     """The mean of each window; padding counts only with `count_include_pad`, and what lies beyond it never."""
-    windows = Windows(x, kernel_shape, strides, dilations, pads, auto_pad, ceil_mode)
+    windows = PoolWindows(x, kernel_shape, strides, dilations, pads, auto_pad, ceil_mode)
     inside = not any(a or b for a, b in windows.sides)
     if windows.plain and not any(windows.ends) and (inside or count_include_pad):
         return pooled(nn.avg_pool, x, windows)
@@ -374,7 +374,7 @@ def lp_pool(
     c: Context, x, *, kernel_shape=None, auto_pad="NOTSET", ceil_mode=0, dilations=None, p=2, pads=None, strides=None
 ):
     """The p-norm of each window."""
-    windows = Windows(x, kernel_shape, strides, dilations, pads, auto_pad, ceil_mode)
+    windows = PoolWindows(x, kernel_shape, strides, dilations, pads, auto_pad, ceil_mode)
     powers = P.pow_(P.abs_(x), x.const(p))
     return P.pow_(added(windows.parts(powers, 0)), x.const(1 / p))
 
