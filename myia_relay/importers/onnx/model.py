@@ -30,7 +30,7 @@ from ...utils.raising import for_user
 from . import operators  # noqa: F401  fills the table
 from .loading import load
 from .values import CARRIERS, NARROW, Fixed, Undecided, carried, narrow_dtype
-from .writing import Port, ModelWriter, ModelText
+from .writing import ModelText, ModelWriter, Port
 
 MOST_STATIC = 1 << 12
 """Elements of an input that may become part of the program."""

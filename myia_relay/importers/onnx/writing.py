@@ -93,7 +93,7 @@ class ModelText:
         return "\n".join(self.lines) + "\n"
 
 
-class GraphScope:
+class NodeScope:
     """Where a graph's nodes are written.
 
     Attributes:
@@ -110,7 +110,7 @@ class GraphScope:
         self.functions, self.where, self.depth = functions, where, depth
         self.own: set[str] = set()
 
-    def inside(self, where: str) -> GraphScope:
+    def inside(self, where: str) -> NodeScope:
         """The scope of a graph inside of this one.
 
         Raises:
@@ -118,7 +118,7 @@ class GraphScope:
         """
         if self.depth >= DEEPEST:
             raise CompileError(f"{self.where}: graphs and functions are nested more than {DEEPEST} deep")
-        return GraphScope(dict(self.names), self.attributes, self.versions, self.functions, where, self.depth + 1)
+        return NodeScope(dict(self.names), self.attributes, self.versions, self.functions, where, self.depth + 1)
 
 
 class ModelWriter:
@@ -146,7 +146,7 @@ class ModelWriter:
         used.add(found)
         return found
 
-    def define(self, scope: GraphScope, name: str) -> str:
+    def define(self, scope: NodeScope, name: str) -> str:
         """A variable for a value that a node of a graph makes; `_` for an output that is not wanted.
 
         Raises:
@@ -164,7 +164,7 @@ class ModelWriter:
         """A variable of our own."""
         return self.identifier(name, self.used)
 
-    def use(self, scope: GraphScope, name: str, node: str) -> str:
+    def use(self, scope: NodeScope, name: str, node: str) -> str:
         """The variable of a value.
 
         Raises:
@@ -200,7 +200,7 @@ class ModelWriter:
         versions = opsets(self.model.opset_import, self.out.name)
         self.out.names |= {n: getattr(notes, n) for n in {"Tensor", *ANNOTATIONS.values()}}
         self.out.names |= {"Any": Any, "inf": float("inf"), "nan": float("nan")}
-        scope = GraphScope({}, {}, versions, (), f"graph '{graph.name}'", 0)
+        scope = NodeScope({}, {}, versions, (), f"graph '{graph.name}'", 0)
         given = {t.name for t in graph.initializer} | {t.values.name for t in graph.sparse_initializer}
         dims: dict[str, str] = {}
         for info in graph.input:
@@ -256,7 +256,7 @@ class ModelWriter:
                 sizes.append(None)
         return Port(info.name, variable, "tensor", dtype, tuple(sizes))
 
-    def initializers(self, graph: Any, scope: GraphScope, top: bool = False) -> None:
+    def initializers(self, graph: Any, scope: NodeScope, top: bool = False) -> None:
         """Write what gives the initialisers of a graph.
 
         Raises:
@@ -287,12 +287,12 @@ class ModelWriter:
 
     # Nodes.
 
-    def nodes(self, nodes: Any, scope: GraphScope) -> None:
+    def nodes(self, nodes: Any, scope: NodeScope) -> None:
         """Write nodes, in order."""
         for index, node in enumerate(nodes):
             self.node(node, scope, node.name or f"{node.op_type}_{index}")
 
-    def node(self, node: Any, scope: GraphScope, name: str) -> None:
+    def node(self, node: Any, scope: NodeScope, name: str) -> None:
         """Write a node.
 
         Raises:
@@ -355,14 +355,14 @@ class ModelWriter:
                 return text
         return self.name_object(name, called)
 
-    def refuse(self, node: Any, name: str, scope: GraphScope, reason: str) -> None:
+    def refuse(self, node: Any, name: str, scope: NodeScope, reason: str) -> None:
         """Note a node that cannot be imported; its outputs stand for nothing."""
         self.out.missing.append((node.op_type, name, reason))
         for output in node.output:
             if output:
                 self.emit(f"{self.define(scope, output)} = None")
 
-    def attributes(self, node: Any, scope: GraphScope) -> dict[str, Any]:
+    def attributes(self, node: Any, scope: NodeScope) -> dict[str, Any]:
         """The attributes of a node, by name; those that refer to attributes of a function, with their values."""
         found = {}
         for a in node.attribute:
@@ -404,7 +404,7 @@ class ModelWriter:
             return "None"
         raise TypeError_(f"its attribute '{key}' is of a kind that cannot be imported")
 
-    def constant_node(self, node: Any, scope: GraphScope, name: str, attributes: dict[str, Any]) -> None:
+    def constant_node(self, node: Any, scope: NodeScope, name: str, attributes: dict[str, Any]) -> None:
         """Write a Constant.
 
         Raises:
@@ -446,7 +446,7 @@ class ModelWriter:
             return None
         return schema.function_body
 
-    def function(self, function: Any, node: Any, scope: GraphScope, name: str, attributes: dict[str, Any]) -> None:
+    def function(self, function: Any, node: Any, scope: NodeScope, name: str, attributes: dict[str, Any]) -> None:
         """Write the nodes of a function in place of a call of it.
 
         Raises:
