@@ -179,9 +179,10 @@ class Inference:
     def relate(self, op: RelayOperator, args: tuple[Any, ...], result: Any, attrs: Any, e: Expression) -> None:
         notes = (lambda: self.origins(e.args)) if isinstance(e, CallExpr) else None
         names = op.args if not op.variadic else ()
-        self.solver.add(
-            TypeRelation(op.name, op.relation, args, result, attrs, e.span, names, op.family or op.name, notes)
-        )
+        relation = TypeRelation(op.name, op.relation, args, result, attrs, e.span, names, op.family or op.name, notes)
+        if op.reads_constants and isinstance(e, CallExpr):
+            relation.constants = tuple(_constant(a) for a in e.args)
+        self.solver.add(relation)
 
     def origins(self, parts: tuple[Expression, ...]) -> list:
         """Where the types of variables among some expressions come from, as notes of an error."""
@@ -190,6 +191,13 @@ class Inference:
             if isinstance(e, LocalVar) and e.local.span is not None and e in self.types:
                 out.append((f"%{e.local.name} is {show(self.types[e])}; it is bound here", e.local.span.loc))
         return out
+
+
+def _constant(e: Expression) -> Any:
+    """The value of a literal or of a constant tensor; None of any other expression."""
+    if isinstance(e, Literal | TensorConstant):
+        return e.value
+    return None
 
 
 def relations_of(poly: PolyTerm) -> list[TypeRelation]:

@@ -5,9 +5,26 @@
 
 from __future__ import annotations
 
-from . import elementwise
+from . import (
+    convolution,
+    creation,
+    elementwise,
+    images,
+    indexing,
+    layouts,
+    nn,
+    ordering,
+    pooling,
+    products,
+    reductions,
+    shapes,
+    slicing,
+)
 from .declare import CALLABLES, OPERATORS, Attr, RelayOperator, find
 
-FAMILIES = (elementwise,)
+FAMILIES = (
+    *(elementwise, reductions, shapes, slicing, creation, indexing, ordering),
+    *(products, nn, convolution, pooling, images, layouts),
+)
 
 __all__ = ["CALLABLES", "FAMILIES", "OPERATORS", "Attr", "RelayOperator", "find"]

@@ -33,7 +33,8 @@ class Attr:
     """An attribute of an operator.
 
     Attributes:
-        kind: "int", "ints" (one or a list), "float", "floats", "number", "bool", "str", "dtype", or words of which it is one.
+        kind: "int", "ints" (one or a list), "sections" (the same, told apart), "float", "floats", "number", "bool", "str",
+            "dtype", or words of which it is one.
         default: TVM's; None says that it may be left out or given as None.
     """
 
@@ -68,6 +69,8 @@ class Attr:
                     return (int(value),)
                 flat = _flat_ints(value)
                 return NEEDED if flat is None else flat
+            case "sections":
+                return int(value) if _is_int(value) else _flat_ints(value) or NEEDED
             case "float" | "number":
                 if isinstance(value, numbers.Real) and not isinstance(value, bool):
                     return float(value) if kind == "float" else value
@@ -87,6 +90,7 @@ class Attr:
 _KINDS = {
     "int": "an int",
     "ints": "a list of ints",
+    "sections": "an int, or a list of ints",
     "float": "a number",
     "floats": "a list of numbers",
     "number": "a number",
@@ -135,6 +139,7 @@ class RelayOperator:
         family: the name by which its relation can be declared: "Broadcast", "Identity".
         optional: how many of the last arguments may be left out.
         variadic: whether the last argument may occur any number of times.
+        reads_constants: whether the relation looks at the values of arguments that are literals.
         doc: what it computes, in a line.
     """
 
@@ -147,6 +152,7 @@ class RelayOperator:
     family: str = ""
     optional: int = 0
     variadic: bool = False
+    reads_constants: bool = False
     doc: str = ""
 
     def complete(self, given: Attributes) -> dict[str, Any]:
@@ -242,7 +248,9 @@ def operator(
         declared = OPERATORS[name] = RelayOperator(name, args, relation, function, attrs or {}, **options)
         if declared.staged:
             target: Any = Callable_(declared)
-            IMPLEMENTATIONS[target] = Implementation(name, function, tuple(declared.attrs))
+            implementation = IMPLEMENTATIONS[target] = Implementation(name, function, tuple(declared.attrs))
+            implementation.keywords = (*implementation.positional, *declared.attrs)
+            implementation.required = ()  # the checker has seen to that
             CALLABLES[name] = target
         else:
             CALLABLES[name] = function

@@ -57,7 +57,7 @@ for _name, _prim, _doc in (
     _binary(_name, _prim, broadcast(), _doc, "Broadcast")
 
 
-def _quotient(x: Var, y: Var) -> Var:
+def quotient(x: Var, y: Var) -> Var:
     """The quotient of integers, truncated; by 0 it is 0."""
     down = P.floordiv(x, y)
     if x.dtype.startswith("u"):
@@ -73,7 +73,7 @@ def _quotient(x: Var, y: Var) -> Var:
 def divide(b: Builder, lhs: Var, rhs: Var) -> Var:
     """The quotient; of integers it is truncated, and by 0 it is 0."""
     x, y = strong(lhs), strong(rhs)
-    return unwrap(P.div(x, y) if x.type.is_float else _quotient(x, y))
+    return unwrap(P.div(x, y) if x.type.is_float else quotient(x, y))
 
 
 @operator("mod", ("lhs", "rhs"), broadcast(NUMBERS), family="Broadcast")
@@ -83,7 +83,7 @@ def mod(b: Builder, lhs: Var, rhs: Var) -> Var:
     if x.dtype.startswith("u"):
         return unwrap(P.mod(x, y))
     if not x.type.is_float:
-        return unwrap(P.where(P.ne(y, y.const(0)), P.sub(x, P.mul(_quotient(x, y), y)), y.const(0)))
+        return unwrap(P.where(P.ne(y, y.const(0)), P.sub(x, P.mul(quotient(x, y), y)), y.const(0)))
     # The remainder of absolute values is exact; the sign is the dividend's.
     away = P.mod(P.abs_(x), P.abs_(y))
     away = P.where(P.logical_and(P.isinf(y), P.isfinite(x)), P.abs_(x), away)

@@ -51,6 +51,7 @@ class TypeRelation:
         cause: for one that an instance of a polymorphic function brings with it, the place in that function.
         done: whether nothing more will follow from it: it holds, is wrong, or belongs to a scheme.
         names: names of the arguments, for errors.
+        constants: the arguments that are literals, as numbers; None for others.
         family: by which name it can be declared: "Broadcast".
         notes: makes further lines of an error.
         waits: what it waited for when it was tried last: unknowns, and parameters that would have to be something specific.
@@ -60,6 +61,7 @@ class TypeRelation:
         "args",
         "attrs",
         "cause",
+        "constants",
         "done",
         "family",
         "name",
@@ -87,6 +89,7 @@ class TypeRelation:
         self.attrs, self.span, self.names, self.notes = attrs or {}, span, names, notes
         self.family = family or name
         self.cause: Span | None = None
+        self.constants: tuple[Any, ...] = ()
         self.done = False
         self.waits: list[Any] = []
 
@@ -94,7 +97,7 @@ class TypeRelation:
         """This relation between other types, at another place."""
         args, result = change(self.args), change(self.result)
         out = TypeRelation(self.name, self.rule, args, result, self.attrs, span, self.names, self.family)
-        out.cause = self.cause or self.span
+        out.cause, out.constants = self.cause or self.span, self.constants
         return out
 
 
@@ -243,6 +246,16 @@ class Facts:
         return self.relation.attrs.get(name)
 
     @property
+    def count(self) -> int:
+        """How many arguments there are."""
+        return len(self.relation.args)
+
+    def constant(self, index: int) -> Any:
+        """The value of an argument that is a literal; None of any other."""
+        constants = self.relation.constants
+        return constants[index] if index < len(constants) else None
+
+    @property
     def name(self) -> str:
         """The operator."""
         return self.relation.name
@@ -377,8 +390,10 @@ class Facts:
         return True
 
     def compute(self, function: Callable[..., Any], *sizes: Any) -> Any:
-        """A size that follows from others: `ANY` where one of them is, None where one is not known yet."""
+        """A size that follows from others: `ANY` where one of them is, None where one (or None itself) is not known yet."""
         sizes = tuple(map(prune, sizes))
+        if any(s is None for s in sizes):
+            return None
         found = [s for s in sizes if isinstance(s, Unknown)]
         if found:
             self.waits.extend(found)
