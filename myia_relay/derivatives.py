@@ -18,7 +18,7 @@ from .infer.language.registry import special
 from .infer.transforms import custom_rules as _rules
 from .infer.transforms import derivatives as _infer
 from .infer.transforms import functional as _functional
-from .transform import Transformed, _check_function, _is_model, _wrt, transformed
+from .transforms import Transformed, _check_function, _is_model, _wrt, transformed
 from .utils.errors import GradError, TypeError_
 
 

@@ -40,7 +40,7 @@ LAYERS = {
     "inspection": 10,
     "api": 11,
     "bisect": 12,
-    "transform": 12,
+    "transforms": 12,
     "derivatives": 12,
     "functions": 12,
     "random": 13,

@@ -22,7 +22,7 @@ from ..infer.language.calls import call_value
 from ..infer.language.registry import special
 from ..infer.transforms.model_gradients import provide
 from ..infer.values.values import NONE_VAL, Seq, Val
-from ..transform import at, batch_mean, value_and_grad, vmap
+from ..transforms import at, batch_mean, value_and_grad, vmap
 from .batches import leaves_of
 from .hidden import move_key
 from .model import model_argument

@@ -82,7 +82,7 @@ PUBLIC = {
         + ["LoweringError", "InternalError"],
         "utils.errors",
     ),
-    **dict.fromkeys(["grad", "value_and_grad", "vmap", "batch_mean", "stop_gradient", "at"], "transform"),
+    **dict.fromkeys(["grad", "value_and_grad", "vmap", "batch_mean", "stop_gradient", "at"], "transforms"),
     **dict.fromkeys(
         ["jvp", "vjp", "hvp", "jacfwd", "jacrev", "jacobian", "hessian", "custom_vjp", "checkpoint", "check_grads"]
         + ["scan", "cond", "while_loop", "fori_loop", "tree_map"],
@@ -114,6 +114,7 @@ MODULES = {
     "datasets": "model.datasets",
     "data": "model.batches",
     "init": "model.init",
+    "transform": "text.transform",
 }
 """Public name -> the module that it is."""
 

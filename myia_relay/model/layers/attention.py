@@ -11,7 +11,7 @@ from ...derivatives import checkpoint
 from ...ir.build import Builder
 from ...library.refusals import misfit, unsupported
 from ...prims.api.implementations import implements
-from ...transform import at
+from ...transforms import at
 from ...utils.errors import ShapeError
 from ..hidden import Weight
 from .declaration import count, layer, written

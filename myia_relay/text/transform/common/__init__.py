@@ -1,0 +1,1 @@
+"""What the passes share: the form in which they work, effects, types, patterns of operators."""

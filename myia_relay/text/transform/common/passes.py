@@ -1,0 +1,115 @@
+"""Passes over modules: what they have in common, and sequences of them.
+
+A pass is a frozen dataclass with its options as fields; called on a module, it returns another. `TreePass` brings the module's tree
+into A-normal form with graph bindings in their places, has the pass rewrite it, and nests operands again (`normal.py`).
+
+Every pass keeps types, effects and their order, and values. With MYIA_RELAY_DEBUG=1 each result is checked, and an error names
+the pass.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from ....utils.debugging import debugging
+from ....utils.deep import deeply
+from ....utils.errors import CompileError, InternalError, TypeError_
+from ...module import Module
+from ...tree import ModuleTree
+from .effects import PURE, UNKNOWN, EffectAnalysis
+from .folding import is_pure
+from .normal import count_uses, is_pure_by_form, nested, nesting, normalised, without
+
+SHALLOW = 40
+"""How deep scopes nest where Python's own stack is enough."""
+
+
+class TreePass:
+    """A pass that rewrites trees in A-normal form."""
+
+    def on_tree(self, tree: ModuleTree) -> ModuleTree:
+        """The rewritten module.
+
+        Args:
+            tree: placed and in A-normal form.
+
+        Raises:
+            NotImplementedError: the pass does not say.
+        """
+        raise NotImplementedError
+
+    def nest(self, tree: ModuleTree) -> ModuleTree:
+        """The module as text has it, from A-normal form."""
+        return tree.mapped(lambda name, function: nested(function))
+
+    def __call__(self, module: Module) -> Module:
+        """The module after the pass.
+
+        Raises:
+            TypeError_: it is no module.
+            InternalError: its result is ill-typed (with MYIA_RELAY_DEBUG=1).
+        """
+        if not isinstance(module, Module):
+            raise TypeError_(
+                f"{type(self).__name__}()(module) takes a module of relay.parse_text, not {type(module).__name__}"
+            )
+        normal = normal_form(module.placed)
+        result = with_enough_stack(normal, lambda: _without_leftovers(normal, self.on_tree(normal)))
+        return finished(self, self.nest(result))
+
+
+def _without_leftovers(before: ModuleTree, after: ModuleTree) -> ModuleTree:
+    """A module without the pure bindings that were used and no longer are; without their uses, some have no type."""
+    used = {local for d in before.definitions.values() for local in count_uses(d.function.body)}
+    return after.mapped(
+        lambda name, function: without(function, lambda s: s.local in used and is_pure_by_form(s.value))
+    )
+
+
+def finished(step: object, tree: ModuleTree) -> Module:
+    """The module that a pass has made.
+
+    Raises:
+        InternalError: it is ill-typed (with MYIA_RELAY_DEBUG=1).
+    """
+    module = Module(tree)
+    if debugging():
+        try:
+            module.checked  # noqa: B018
+        except CompileError as error:
+            raise InternalError(type(step).__name__, f"the result is ill-typed: {error}\n{module}") from error
+    return module
+
+
+def normal_form(tree: ModuleTree) -> ModuleTree:
+    """A placed tree in A-normal form."""
+    return tree.mapped(lambda name, function: normalised(function))
+
+
+def with_enough_stack(tree: ModuleTree, work: Callable[[], ModuleTree], shallow: int = SHALLOW) -> ModuleTree:
+    """What a function returns, run with a stack that is deep enough for the scopes of a module."""
+    deepest = max((nesting(d.function.body) for d in tree.definitions.values()), default=0)
+    return work() if deepest <= shallow else deeply(work)
+
+
+def effects_of(tree: ModuleTree) -> EffectAnalysis:
+    """The effects of a module in A-normal form."""
+    return EffectAnalysis(tree, lambda name: PURE if is_pure(name) else UNKNOWN)
+
+
+@dataclass(frozen=True)
+class Sequential:
+    """Passes one after another.
+
+    Attributes:
+        passes: the passes.
+    """
+
+    passes: Sequence[Callable[[Module], Module]]
+
+    def __call__(self, module: Module) -> Module:
+        """The module after all passes."""
+        for step in self.passes:
+            module = step(module)
+        return module

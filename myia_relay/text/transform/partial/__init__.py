@@ -1,0 +1,5 @@
+"""Partial evaluation."""
+
+from .partial_evaluate import PartialEvaluate
+
+__all__ = ["PartialEvaluate"]
