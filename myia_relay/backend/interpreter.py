@@ -27,7 +27,8 @@ from ..opt.rewrite.tail_calls import MESSAGE
 from ..prims.ops.registered import call_registered
 from ..utils.errors import InternalError
 from ..utils.interrupts import poll
-from ..utils.raising import exception_argument, format_parts, raise_at
+from ..utils.raising import exception_argument, format_parts, raise_at, raise_through
+from ..utils.source import Origin
 
 
 def in_native_order(value: Any) -> Any:
@@ -51,7 +52,10 @@ def run(graph: Graph, args: Sequence[Any]) -> Any:
     machine = Machine(bind_symbols([p.type for p in graph.params], args))
     machine.look_for_recursion(graph)
     with np.errstate(all="ignore"):
-        return machine.call(graph, tuple(args))
+        try:
+            return machine.call(graph, tuple(args))
+        except Exception as error:
+            raise_through(error, machine.passed)
 
 
 Step = Callable[[list], Any]
@@ -70,6 +74,7 @@ class Machine:
         self.recursive: set[Graph] = set()
         self.reaching: set[Graph] = set()  # graphs that can reach a recursive one
         self.generators: set[Step] = set()  # steps that run such graphs
+        self.passed: list[Origin] = []  # the calls that an exception has come through, innermost first
 
     def look_for_recursion(self, graph: Graph) -> None:
         """Find the graphs that need a stack of our own: recursive ones, and what is nested deeply."""
@@ -125,27 +130,39 @@ class Machine:
 
     def stops(self, graph: Graph, args: Sequence[Any]) -> Generator[Any, None, Any]:
         """As `deep`, yielding what a step shows that wants no graph."""
-        stack = [(self.steps_of(graph, args), 0)]
+        stack: list[tuple[Run, int, Apply | None]] = [(self.steps_of(graph, args), 0, None)]
         result: Any = None
         while stack:
-            running, depth = stack[-1]
+            running, depth, _ = stack[-1]
             try:
                 wanted, values, node = running.send(result)
             except StopIteration as end:
                 result = end.value
                 stack.pop()
                 continue
+            except Exception:
+                self.came_through(stack)
+                raise
             result = None
             if wanted is None:
                 yield values
             elif wanted not in self.reaching:
-                result = self.call(wanted, values)
+                try:
+                    result = self.call(wanted, values)
+                except Exception:
+                    stack.append((running, depth, node if wanted is node.fn else None))
+                    self.came_through(stack)
+                    raise
             else:
                 depth += wanted is node.fn  # branches and bodies do not count as calls
                 if depth > MAX_DEPTH:
                     raise_at(RecursionError, MESSAGE, node.origin)
-                stack.append((self.steps_of(wanted, values), depth))
+                stack.append((self.steps_of(wanted, values), depth, node if wanted is node.fn else None))
         return result
+
+    def came_through(self, stack: list[tuple[Run, int, Apply | None]]) -> None:
+        """An exception comes through all calls of a stack."""
+        self.passed += [call.origin for *_, call in reversed(stack) if call is not None]
 
     def steps_of(self, graph: Graph, args: Sequence[Any]) -> Run:
         """Run a graph step by step; yields what is to be run for it."""
@@ -192,14 +209,21 @@ class Machine:
             callee = node.fn
 
             def call(s):
+                try:
+                    return self.call(callee, [s[i] for i in inputs])
+                except Exception:
+                    self.passed.append(node.origin)
+                    raise
+
+            def call_with_sizes(s):
                 sizes = self.sizes
                 self.sizes = {**sizes}  # what the callee binds is its own, also where it is the caller
                 try:
-                    return self.call(callee, [s[i] for i in inputs])
+                    return call(s)
                 finally:
                     self.sizes = sizes
 
-            return call if binds_dims(callee) else lambda s: self.call(callee, [s[i] for i in inputs])
+            return call_with_sizes if binds_dims(callee) else call
         special = SPECIAL.get(node.fn.name)
         if special is not None:
             return special(self, node, inputs)

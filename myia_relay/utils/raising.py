@@ -8,13 +8,14 @@ from __future__ import annotations
 
 import ast
 import os
+from collections.abc import Sequence
 from types import TracebackType
 from typing import Any, NoReturn
 
 import numpy as np
 
 from .errors import CompileError, InternalError, SliceBeyond
-from .source import PACKAGE, Loc, Origin, is_ours
+from .source import NOWHERE, PACKAGE, Loc, Origin, is_ours
 
 # What may come from outside while the compiler runs: a full disk or memory, a missing library, warnings made errors.
 OUTSIDE = (OSError, ImportError, MemoryError, RecursionError, Warning, FloatingPointError)
@@ -76,20 +77,49 @@ def make_exception(exception: type[BaseException], message: Any) -> BaseExceptio
     return exception() if message is None else exception(message)
 
 
-def raise_at(exception: type[BaseException], message: Any, origin: Origin | None) -> NoReturn:
-    """Raise `exception(message)` with traceback frames at the user's lines: inlined calls, then itself.
+def raise_at(
+    exception: type[BaseException], message: Any, origin: Origin | None, calls: Sequence[Origin | None] = ()
+) -> NoReturn:
+    """Raise `exception(message)` with traceback frames at the user's lines: calls, then itself.
 
     Args:
         exception: its class.
         message: its argument, mostly a text; None for none.
-        origin: the place.
+        origin: the place, which knows the calls that were inlined.
+        calls: further calls that led there, innermost first.
     """
     error = make_exception(exception, message)
+    place = origin.called_from(calls) if origin is not None and calls else origin
     if isinstance(error, CompileError):
-        error.at(origin)
+        error.at(place)
     elif isinstance(error, SliceBeyond):
         error.origin = origin
-    raise_again(error, origin)
+    raise_again(error, place)
+
+
+def raise_through(error: Exception, calls: Sequence[Origin | None]) -> NoReturn:
+    """Raise an exception of the running program with the calls that it came through in its traceback.
+
+    Args:
+        error: what was raised; anything but an exception of the program is raised as it is.
+        calls: the calls, innermost first.
+    """
+    tb = error.__traceback__
+    while tb is not None and tb.tb_frame.f_code is not raise_again.__code__:
+        tb = tb.tb_next
+    if tb is None:
+        raise error
+    while tb is not None and is_ours(tb.tb_frame.f_code.co_filename):
+        tb = tb.tb_next
+    around = NOWHERE.called_from(calls)
+    locs = around.call_stack()
+    if tb is not None and locs:  # a function of this package shows the line that calls it
+        code = tb.tb_frame.f_code
+        if (locs[0].file, locs[0].line, locs[0].function) == (code.co_filename, tb.tb_lineno, code.co_name):
+            around = around.parent or NOWHERE
+    if isinstance(error, CompileError) and error.origin is not None:
+        error.origin = error.origin.called_from([around])
+    raise_again(error, around)
 
 
 def raise_again(error: BaseException, origin: Origin | None) -> NoReturn:

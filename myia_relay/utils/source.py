@@ -9,6 +9,7 @@ from __future__ import annotations
 import linecache
 import os
 import sys
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 PACKAGE = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
@@ -139,6 +140,18 @@ class Origin:
             elif origin.loc is not None and (not stack or stack[-1] != origin.loc) and not is_ours(origin.loc.file):
                 stack.append(origin.loc)
         return stack
+
+    def called_from(self, calls: Iterable[Origin | None]) -> Origin:
+        """This origin as reached through calls that were not inlined, innermost first."""
+        locs = self.call_stack()
+        for call in calls:
+            for loc in call.call_stack() if call is not None else ():
+                if not locs or locs[-1] != loc:
+                    locs.append(loc)
+        origin: Origin | None = None
+        for loc in reversed(locs):
+            origin = Origin(loc, "call", origin)
+        return origin or self
 
 
 NOWHERE = Origin(None, "built")

@@ -25,6 +25,7 @@ ALIGN = 64  # alignment in bytes, of the area and of arrays in it
 # Slots with a fixed meaning: the site that failed; the object that serves requests, what is requested, and its operands.
 SITE, SERVER, REQUEST, OPERAND, FRAME = 0, 1, 2, 3, 4
 FIRST_FREE = 5
+CALLS = 24  # calls that led to an error, which are remembered: the innermost, and the outermost
 LAYOUT, FAILED, INTERRUPTED, NO_MEMORY = -1, 1, 2, 3  # statuses
 POLL, PRINT, DEEPER, CALL = 0, 1, 2, 3  # requests
 GO_ON = 1  # the answer to a request, unless the program is to end

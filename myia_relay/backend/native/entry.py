@@ -27,6 +27,7 @@ from . import guards
 from .area import (
     ALIGN,
     CALL,
+    CALLS,
     DEEPER,
     FAILED,
     FRAME,
@@ -92,6 +93,8 @@ class ProgramSignature:
         list_head: the slot of the first block of lists; None where there are no lists.
         needs: what the code calls that is not in it: "blas", "threads".
         checks: of accesses to memory, where the code was built with some.
+        trace: where the program calls functions, the slot of how many calls an error came through; their sites follow, innermost
+            first, and from number `CALLS` on the outermost alone.
     """
 
     params: list[Type]
@@ -110,6 +113,7 @@ class ProgramSignature:
     list_head: int | None = None
     needs: list[str] = field(default_factory=list)
     checks: MemoryChecks | None = None
+    trace: int | None = None
 
 
 def word_of(value: Any) -> int:
@@ -228,8 +232,12 @@ class Entry:
         slots = Slots(area[0], self.signature.state_slots, self.heaps.get(area[0]))
         site = self.signature.sites[slots.ints[SITE]]
         operands = [operand(slots) for operand in site.operands]
+        calls = []
+        if (trace := self.signature.trace) is not None:
+            found = slots.ints[trace + 1 : trace + 1 + min(slots.ints[trace], CALLS)]
+            calls = [self.signature.sites[k].origin for k in found]
         self.release(area)
-        raise_at(site.exception, exception_argument(site.text, operands), site.origin)
+        raise_at(site.exception, exception_argument(site.text, operands), site.origin, calls)
 
     def release_lists(self, area: tuple) -> None:
         """Free the lists of a call whose results have been read."""

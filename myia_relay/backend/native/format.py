@@ -321,7 +321,7 @@ def decode_call(data: list) -> tuple:
 
 
 KNOWN = {"params", "output", "symbols", "results", "state_slots", "arena", "presets", "sites", "by_object", "regions"}
-KNOWN |= {"frames", "needs", "heap", "list_head", "block", "checks"}
+KNOWN |= {"frames", "needs", "heap", "list_head", "block", "checks", "trace"}
 
 
 def encode_signature(s: ProgramSignature, blobs: list[np.ndarray]) -> dict[str, Any]:
@@ -361,6 +361,7 @@ def encode_signature(s: ProgramSignature, blobs: list[np.ndarray]) -> dict[str, 
         "block": s.block,
         "heap": s.heap,
         "list_head": s.list_head,
+        "trace": s.trace,
     }
 
 
@@ -383,4 +384,5 @@ def decode_signature(data: dict[str, Any], blobs: list[np.ndarray]) -> ProgramSi
         block=data["block"],
         heap=data.get("heap"),
         list_head=data.get("list_head"),
+        trace=data.get("trace"),
     )

@@ -19,6 +19,7 @@ from ...abstract.types import Array, Leaf, Scalar, Struct, Type
 from ...ir.node import Apply, Constant, Graph, Node
 from ...ir.walk import uses
 from ...utils.errors import InternalError
+from ...utils.source import Origin
 from . import literals as lit
 from .regions import Region, outline
 
@@ -62,6 +63,7 @@ class GeneratedModule:
         taken: these names; variables: those of all functions' variables, none of which may hide a function.
         objects: what the source refers to.
         regions: outlined straight-line groups of array operations, by name.
+        calls: calls of these functions, by identity, with where they come from.
     """
 
     compiled_regions: bool = False
@@ -71,6 +73,7 @@ class GeneratedModule:
     variables: set[str] = field(default_factory=set)
     objects: lit.Objects = field(default_factory=lit.Objects)
     regions: dict[str, Region] = field(default_factory=dict)
+    calls: dict[int, tuple[ast.expr, Origin]] = field(default_factory=dict)
 
     def function(self, graph: Graph) -> str:
         """The name of the function that a graph is; defines it at first use."""
@@ -227,7 +230,9 @@ class FunctionWriter:
     def application(self, node: Apply, body: list[ast.stmt]) -> ast.expr | list:
         """The value of an application; what it does before goes to `body`."""
         if isinstance(node.fn, Graph):
-            return lit.call(self.module.function(node.fn), *[self.read(a) for a in node.args])
+            made = lit.call(self.module.function(node.fn), *[self.read(a) for a in node.args])
+            self.module.calls[id(made)] = (made, node.origin)
+            return made
         special = SPECIAL.get(node.fn.name)
         if special is not None:
             return special(self, node, body)

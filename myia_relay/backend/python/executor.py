@@ -20,11 +20,12 @@ from ...abstract.types import type_symbols
 from ...ir.node import Graph
 from ...ir.rewrite import all_graphs, recursive_components
 from ...opt.rewrite.tail_calls import MESSAGE
-from ...utils.raising import raise_at
+from ...utils.raising import raise_at, raise_through
 from ...utils.source import Origin, is_ours
 from ..interpreter import in_native_order
 from . import data, statements  # noqa: F401  register data types, control, effects and structures
 from .emit import GeneratedModule, assign
+from .places import calls_of
 from .runtime import HELPERS, sizes_of
 
 _counter = itertools.count()
@@ -63,12 +64,18 @@ def compile_python(graph: Graph, compile_region: Callable[[Graph], Callable] | N
     function, types = namespace[entry], [p.type for p in graph.params]
 
     symbolic, recursive = _symbolic(graph), recursive_components(graph)
+    calls = [module.calls[id(n)][1] for f in module.functions for n in ast.walk(f) if id(n) in module.calls]
 
     def run(*values):
         if symbolic:
             namespace["sizes"] = sizes_of(types, values)
         with np.errstate(all="ignore"):
-            return function(*map(in_native_order, values))
+            try:
+                return function(*map(in_native_order, values))
+            except Exception as error:
+                if not calls:
+                    raise
+                raise_through(error, calls_of(error, filename, text, calls))
 
     if recursive:
         run = _located(run, filename, recursive[0][0].origin)

@@ -543,6 +543,7 @@ class _Main:
             regions=[*lowering.tape_slots.values(), *lowering.sized],
             block=self.first,
             list_head=lowering.lists.head if lowering.lists is not None else None,
+            trace=self.calls.trace if self.calls is not None else None,
             frames=(self.calls.base, self.calls.end, self.calls.stack, self.calls.bytes())
             if self.calls is not None
             else None,

@@ -5,8 +5,9 @@ loops, which it shares. This last pass gives each of these graphs that can raise
 
     f: g(x)    g: if c: raise ...    =>    the raise's origin is g's line, then f's
 
-A function that is not inlined is one function for all its callers and shows only its own lines, unless they are lines
-of this package (`library`); then the user must see the caller's.
+A function that is not inlined is one function for all its callers: its nodes tell the lines up to its own, and executors find
+out which calls of it are in progress (`utils.raising.raise_through`). Functions of this package (`library`) are copied for each
+call, because the user sees none of their lines.
 
 Input: the final typed graph. Output: the same program, with longer origins.
 """
@@ -49,11 +50,17 @@ class _Places:
         """`graph` as reached through a call; the same object if nothing in it can raise or print."""
         key = graph, id(call)
         if key not in self.copies:
-            copies = self.tells(graph) and graph not in self.recursive
-            self.copies[key] = (self.build(graph, call) if copies else graph), call
+            if not self.tells(graph):
+                self.copies[key] = graph, call
+            elif graph in self.recursive:  # it comes to itself again
+                new, env = same_interface(graph)
+                self.copies[key] = new, call
+                self.build(graph, call, (new, env))
+            else:
+                self.copies[key] = self.build(graph, call), call
         return self.copies[key][0]
 
-    def build(self, graph: Graph, call: Origin | None) -> Graph:
+    def build(self, graph: Graph, call: Origin | None, into: tuple[Graph, dict] | None = None) -> Graph:
         inner: dict[Apply, dict] = {}
         callees: dict[Apply, Graph] = {}
         origins: dict[Node, Origin] = {}
@@ -64,17 +71,17 @@ class _Places:
             if origin is not node.origin:
                 origins[node] = origin
             if isinstance(node.fn, Graph):
-                if self.is_library(node.fn):
-                    callees[node] = self.copy(node.fn, origin)
+                own = self.is_library(node.fn) and node.fn not in self.recursive
+                callees[node] = self.copy(node.fn, origin if own else None)
             elif any(True for _ in inner_graphs(node)):
                 around = origin.call_around()
                 inner[node] = map_graphs(node.attrs, lambda g, around=around: self.copy(g, around))
         changed = [
             n for n, attrs in inner.items() if any(attrs[k] is not v and attrs[k] != v for k, v in n.attrs.items())
         ]
-        if not origins and not changed and all(callees[n] is n.fn for n in callees):
+        if into is None and not origins and not changed and all(callees[n] is n.fn for n in callees):
             return graph
-        new, env = same_interface(graph)
+        new, env = into or same_interface(graph)
         builder = Builder(new)
         for node in graph.nodes:
             args = tuple(lookup(env, a) for a in node.args)

@@ -242,6 +242,7 @@ class _Walk(Rewriter):
         self.mark = self.options = options
         self.table, self.effects = table, Effects()
         self.calls = count_calls(graph)
+        self.within: Origin | None = None  # the call in whose place the function of the present node is emitted
 
     def is_settled(self, graph: Graph) -> bool:
         called = graph.settled.get(self.mark)
@@ -275,7 +276,9 @@ class _Walk(Rewriter):
                     inside: Env = dict(zip(node.fn.params, args, strict=True))
                     frames.append((node.fn, iter(node.fn.nodes), inside, node, origin))
                     break
-                new = env[node] = self.node(builder, node, args, self.inner(node))
+                attrs = self.inner(node)
+                self.within = within
+                new = env[node] = self.node(builder, node, args, attrs)
                 if within is not None and isinstance(new, Apply) and new.origin is node.origin:
                     new.origin = node.origin.inlined_at(within)
             else:
@@ -291,12 +294,13 @@ class _Walk(Rewriter):
         return not once or graph in self.component or bool(graph.flags.get("noinline"))
 
     def node(self, builder: Simplifier, node: Apply, args: tuple[Node, ...], attrs: Mapping[str, Any]) -> Node:
+        within = self.within
         builder.origin = node.origin
         if isinstance(node.fn, Graph):
             callee = self.rewrite(node.fn)
             if self.inlines(node.fn, callee):
                 self.changed = True
-                return inline(builder, callee, args, node.origin)
+                return inline(builder, callee, args, node.origin.inlined_at(within) if within else node.origin)
             new = builder.graph.apply(callee, *args, attrs=attrs, type=node.type, origin=node.origin)
         else:
             branch = taken(node.fn, args, attrs)
@@ -304,7 +308,7 @@ class _Walk(Rewriter):
                 self.changed = True
                 if self.incomplete(branch):  # a branch that leads back to itself
                     return builder.graph.apply(branch, *args[1:], type=node.type, origin=node.origin)
-                return inline(builder, branch, args[1:])
+                return inline(builder, branch, args[1:], within)
             new = builder.emit(node.fn, args, attrs, node.type)
         if new.name is None and isinstance(new, Apply):
             new.name = node.name

@@ -15,7 +15,7 @@ from myia_relay.backend.native import library
 from myia_relay.backend.native.standalone import INCLUDE, TargetMachine
 from myia_relay.model.lenet import lenet
 
-from .cache_util import ROOT
+from .cache_util import ROOT, python
 
 EXAMPLES = ROOT / "examples"
 EXAMPLE = EXAMPLES / "c" / "run_library.c"
@@ -267,3 +267,61 @@ def test_machines():
         "mattr": ["+neon", "+vfp4"],
         "mfloat-abi": "hard",
     }
+
+
+TRAINS = """
+import sys
+from myia_relay import Float, Tensor, relay
+from myia_relay.model.lenet import lenet
+
+@relay
+def loss(x: Tensor[Float, (1, 28, 28)], y: Tensor[Float, 10]):
+    return relay.softmax_cross_entropy(lenet(x), y)
+
+train, test = relay.datasets.digits()
+model = relay.create_model(lenet, seed=0)
+relay.fit(model, loss, train[:64], epochs=2, batch_size=16, optimizer=relay.optim.adam(model, lr=1e-3), verbose=False)
+model.save(f"{sys.argv[1]}/lenet.safetensors")
+test[5].x.tofile(f"{sys.argv[1]}/image")
+model(test[5].x).tofile(f"{sys.argv[1]}/scores")
+"""
+SHIPS = """
+import sys
+from myia_relay import relay
+from myia_relay.model.lenet import lenet
+
+model = relay.load_model(lenet, f"{sys.argv[1]}/lenet.safetensors")
+relay.export_model(model).save(f"{sys.argv[1]}/python.so")
+for name, target in zip(sys.argv[2::2], sys.argv[3::2]):
+    relay.export_library(model, f"{sys.argv[1]}/{name}.so", target=target or None)
+"""
+RUNS = """
+import sys
+import numpy as np
+from myia_relay import relay
+
+image = np.fromfile(f"{sys.argv[1]}/image", np.float32).reshape(1, 28, 28)
+relay.load_compiled(f"{sys.argv[1]}/python.so")(image).tofile(f"{sys.argv[1]}/found")
+"""
+
+
+@here
+def test_a_trained_model_goes_everywhere(tmp_path, runner):
+    """Trained in one process, saved, loaded and exported by another, run by Python, by C, and on two other machines."""
+    python(TRAINS, str(tmp_path))
+    machines = [name for name in MACHINES if all(map(shutil.which, MACHINES[name][1:3]))]
+    names = [word for name in machines for word in (name, MACHINES[name][0])]
+    python(SHIPS, str(tmp_path), "here", "", *names)
+    python(RUNS, str(tmp_path))
+    scores = np.fromfile(tmp_path / "scores", np.float32)
+    assert np.allclose(np.fromfile(tmp_path / "found", np.float32), scores, rtol=1e-5, atol=1e-5)
+    image = np.fromfile(tmp_path / "image", np.float32).reshape(1, 28, 28)
+    commands = [[runner(), str(tmp_path / "here.so")]]
+    for name in machines:
+        _, compiler, emulator, root = MACHINES[name]
+        program = built(tmp_path, compiler, *(["-mfpu=neon-vfpv4"] if name == "armv7" else []), "-ldl")
+        commands.append([emulator, "-L", root, program, str(tmp_path / f"{name}.so")])
+    for command in commands:
+        code, error, _, found = run(tmp_path, command, image)
+        assert (code, error) == (0, "")
+        assert np.allclose(found, scores, rtol=1e-5, atol=1e-5)

@@ -20,7 +20,8 @@ from ....abstract.types import Array, Data, List, NoneT, Ref, Str, Struct, Type,
 from ....ir.node import Apply, Constant, Graph, Node, applies
 from ....ir.prim import Primitive
 from ....opt.analysis.fusion import COST, is_scalar, is_view
-from ....utils.errors import LoweringError
+from ....utils.errors import LoweringError, SliceBeyond
+from ....utils.source import Origin
 from ...native import library, sites
 from ...native.area import CALL, FRAME, GO_ON, INTERRUPTED, OPERAND, POLL, PRINT, REQUEST, SERVER
 from ..kernels.kernel import view_pointer
@@ -42,21 +43,31 @@ class EffectSite:
         node: the application.
         decode: the operands: see `decoder`.
         results: where Python puts the results of a registered operator.
+        calls: the calls in whose place the function with the application is emitted, innermost first.
     """
 
     node: Apply
     decode: list[Any]
     results: tuple[Any, ...] = ()
+    calls: tuple[Origin, ...] = ()
 
     def site(self) -> sites.Site:
         """What is kept of it when compiled code runs."""
-        attrs = self.node.attrs
+        attrs, origin = self.node.attrs, self.node.origin
+        if self.calls and attrs.get("exception") is not SliceBeyond:  # which is known by the place of the slice
+            origin = origin.called_from(self.calls)
         if self.results:
             call = tuple(attrs[k] for k in ("op", "attrs", "kinds", "levels"))
-            return sites.Site(tuple(self.decode), (), self.node.origin, call=call, results=self.results)
+            return sites.Site(tuple(self.decode), (), origin, call=call, results=self.results)
         return sites.Site(
-            tuple(self.decode), tuple(attrs["parts"]), self.node.origin, attrs.get("exception"), attrs.get("end", "")
+            tuple(self.decode), tuple(attrs["parts"]), origin, attrs.get("exception"), attrs.get("end", "")
         )
+
+
+def calls_around(lowering: Any) -> tuple[Origin, ...]:
+    """The calls in whose place the functions are that the walk is in, innermost first."""
+    callers = (scope.caller for scope in reversed(lowering.scopes))
+    return tuple(node.origin for node in callers if node is not None and isinstance(node.fn, Graph))
 
 
 # --- operands ---------------------------------------------------------------------------------------------------------
@@ -103,7 +114,7 @@ def _site(lowering: Any, node: Apply, operands: tuple[Node, ...]) -> int:
     _settle(lowering, operands)  # all of them before the first is tested: what is computed later may take its place
     lowering.plan.tick()
     decode = [decoder(lowering, a, lowering.value(a) if not _is_text(a) else None) for a in operands]
-    lowering.sites.append(EffectSite(node, decode))
+    lowering.sites.append(EffectSite(node, decode, calls=calls_around(lowering)))
     return len(lowering.sites) - 1
 
 
@@ -429,4 +440,4 @@ RULES = {
     "ref_write": _ref_write,
 }
 
-__all__ = ["RULES", "Poll", "EffectSite"]
+__all__ = ["RULES", "Poll", "EffectSite", "calls_around"]

@@ -235,7 +235,7 @@ class Lowering:
             try:
                 self.node(node)
             except LoweringError as error:
-                raise error.at(node.origin) from None
+                raise error.at(node.origin.called_from(effects.calls_around(self))) from None
             if scope.references is not None:
                 references.after(self, scope, node)
         if scope.references is not None:

@@ -55,7 +55,7 @@ from ....ir.rewrite import all_graphs
 from ....opt.analysis.fusion import is_scalar
 from ....opt.rewrite.tail_calls import MESSAGE
 from ....utils.errors import LoweringError
-from ...native.area import DEEPER, INTERRUPTED, POLL
+from ...native.area import CALLS, DEEPER, INTERRUPTED, POLL
 from ..kernels.kernel import flat_buffer, pointer_at, pointer_type
 from ..plan import ITEM, View
 from ..tir import pipeline
@@ -63,7 +63,7 @@ from ..tir.block import Block, call, dtype_of, expect, idx, llvm, load
 from . import data, references, sizes
 from .clock import has_kernels
 from .control import flatten, same_place, settle, unflatten
-from .effects import EffectSite, granted
+from .effects import EffectSite, calls_around, granted
 from .inplace import donated, source_of_part
 from .lower import Lowering
 from .scope import RefValue
@@ -163,6 +163,7 @@ class Calls:
         self.iterations = lowering.state.slot()
         self.status = lowering.state.slot(4)
         self.base, self.end, self.stack = self.status + 1, self.status + 2, self.status + 3
+        self.trace = lowering.state.slot(1 + CALLS)
         lowering.state.needed = True
         self.dims: dict[str, int] = {}
         self.constants: list[tuple[int, Any]] = []
@@ -214,7 +215,7 @@ class Calls:
         ints = self.lowering.state.ints
         out = [
             tirx.BufferStore(ints, idx(value), [idx(slot)])
-            for slot, value in ((self.status, 0), (self.iterations, ITERATIONS))
+            for slot, value in ((self.status, 0), (self.iterations, ITERATIONS), (self.trace, 0))
         ]
         return out + [tirx.BufferStore(ints, self.lowering.dims[name], [idx(slot)]) for name, slot in self.dims.items()]
 
@@ -259,6 +260,7 @@ class Calls:
         frame = lowering.next_frame()
         block.emit(tirx.Evaluate(tvm.ir.Call(function.var, [state.address, frame, *args], ret_ty="int32")))
         with block.when(expect(tirx.NE(state.get(self.status), idx(0)), False)):
+            self.remember(lowering, node)
             lowering.relay()
         for k, offset in function.places.items():
             t = function.results[k]
@@ -268,6 +270,17 @@ class Calls:
             value = block.let(load(found, 0))
             results[k] = tirx.NE(value, tirx.IntImm("int8", 0)) if t.dtype == "bool" else value
         lowering.scope.env[node] = unflatten(results, node.type)
+
+    def remember(self, lowering: Lowering, node: Apply) -> None:
+        """An error comes through this call: note its site."""
+        state, block = lowering.state, lowering.block
+        attrs = {"exception": None, "parts": ()}
+        site = Apply(node.fn, REGISTRY["raise"], (), attrs, origin=node.origin)
+        lowering.sites.append(EffectSite(site, [], calls=calls_around(lowering)))
+        count = block.let(state.get(self.trace))
+        place = tirx.Add(idx(self.trace + 1), tirx.Min(count, idx(CALLS - 1)))
+        block.store(state.ints, idx(len(lowering.sites) - 1), place)
+        block.store(state.ints, tirx.Add(count, idx(1)), self.trace)
 
 
 def _address(lowering: Any, view: View) -> Any:
