@@ -59,10 +59,10 @@ def calls_of(error: BaseException, filename: str, text: str, calls: Sequence[Ori
 
 def _is_at(node: ast.Call, tb: TracebackType) -> bool:
     """Whether a frame is at a call; from Python 3.11 on code knows the columns of its instructions."""
-    code = tb.tb_frame.f_code
-    if not hasattr(code, "co_positions"):
+    positions = getattr(tb.tb_frame.f_code, "co_positions", None)
+    if positions is None:
         return False
-    place = next(itertools.islice(code.co_positions(), tb.tb_lasti // 2, None), None)
+    place = next(itertools.islice(positions(), tb.tb_lasti // 2, None), None)
     return place == (node.lineno, node.end_lineno, node.col_offset, node.end_col_offset)
 
 
