@@ -108,6 +108,21 @@ def _lenet(data: str | None) -> Job:
     return Job(title, program.lenet, program.loss, train, epochs, test, accuracy=program.accuracy)
 
 
+def _named_loss(name: str, model: Any) -> Any:
+    """A loss of `LOSS_NAMES`, of one example."""
+    from myia_relay import relay
+
+    @relay
+    def cross_entropy(x, y):
+        return relay.softmax_cross_entropy(model(x), y)
+
+    @relay
+    def mse(x, y):
+        return relay.mse_loss(model(x), y)
+
+    return mse if name == "mse" else cross_entropy
+
+
 def _of_file(text: str, options: dict[str, Any]) -> Job:
     """A model of a file.
 
@@ -123,9 +138,7 @@ def _of_file(text: str, options: dict[str, Any]) -> Job:
     if hasattr(module, loss):
         loss = getattr(module, loss)
     elif loss in LOSS_NAMES:
-        from .losses import LOSSES
-
-        loss = LOSSES[loss](model)
+        loss = _named_loss(loss, model)
     else:
         raise UsageError(
             f"{file} has no function {loss!r} of one example; write one, or say --loss cross_entropy or mse"
