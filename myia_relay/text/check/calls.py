@@ -8,12 +8,12 @@ from ...utils.errors import CompileError, TypeError_
 from ...utils.trampoline import Steps
 from ..span import loc
 from ..terms.show import show
-from ..terms.terms import POISON, ArrowTerm, PolyTerm, Rigid, Unknown, arrow, prune
-from ..terms.unify import Clash, instantiated, replaced
+from ..terms.terms import POISON, ArrowTerm, PolyTerm, Unknown, arrow, prune
+from ..terms.unify import Clash
 from ..tree import CallExpr, ConstructorName, Expression, GlobalVar, LocalVar, OperatorName
 from .checked import Scheme
 from .clashes import mismatch, result_of
-from .schemes import generalise
+from .general import as_general
 from .state import Inference, relations_of, step
 
 
@@ -46,23 +46,6 @@ def call(inference: Inference, e: CallExpr) -> Steps:
         t = inference.leaf(a)
         args.append((yield inference.infer(a)) if t is None else t)
     return applied(inference, e, function, args)
-
-
-def as_general(inference: Inference, e: Expression, wanted: PolyTerm) -> Steps:
-    """The type of an expression where a polymorphic function is needed: that type, if the expression is as general."""
-    inference.solver.enter()
-    found = yield inference.infer(e)
-    level = inference.solver.level
-    skolems: list[Any] = [Rigid(p.name, p.kind, level, p.span) for p in wanted.params]
-    given = len(inference.solver.given)
-    for name, types in wanted.relations:
-        table = {id(p): q for p, q in zip(wanted.params, skolems, strict=True)}
-        inference.solver.given.append((name, tuple(replaced(t, table) for t in types)))
-    clash = inference.solver.unify(found, instantiated(wanted, skolems))
-    pending = inference.solver.leave()
-    del inference.solver.given[given:]
-    generalise(inference.solver, pending, [found], skolems, e.span)
-    return found if clash is not None else wanted
 
 
 def applied(inference: Inference, e: CallExpr, function: Any, args: list[Any]) -> Any:

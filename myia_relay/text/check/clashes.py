@@ -42,7 +42,7 @@ def mismatch(clash: Clash, found: Any, wanted: Any, what: str, place: Loc | None
             notes = declared(left)
         case "infinite":
             message += ": the type would be a part of itself"
-        case "dtype":
+        case "dtype" if isinstance(prune(found), TensorTerm) and isinstance(prune(wanted), TensorTerm):
             message += f"; nothing is converted by itself: {_conversion(left, right)}"
         case "rank":
             message += f": {_axes(left)} and {_axes(right)}"

@@ -10,7 +10,8 @@ from ...utils.errors import CompileError
 from ...utils.trampoline import Steps
 from ..span import Span, loc
 from ..terms.solver import TypeRelation
-from ..terms.terms import GENERIC, PolyTerm, arrow, parameters
+from ..terms.terms import GENERIC, PolyTerm, Rigid, arrow, parameters, prune
+from ..terms.unify import replaced
 from ..tree import (
     Blank,
     Body,
@@ -22,15 +23,18 @@ from ..tree import (
     GlobalVar,
     GraphBinding,
     Let,
+    Literal,
     LocalVar,
     OperatorName,
     RefType,
+    RelationClause,
     TupleExpr,
     TupleType,
     TypeExpr,
 )
 from .checked import Instance, Scheme
 from .clashes import mismatch, result_of
+from .general import as_general
 from .schemes import generalise, instantiate
 from .state import Inference, declared_relation, step
 
@@ -59,8 +63,28 @@ class FunctionHead:
                 name, types = inference.annotations.relation(clause, (*self.params, self.result))
             except CompileError as error:
                 inference.report(error)
+                continue
+            if name == "Identity":
+                self._identify(inference, types, clause)
             else:
                 self.relations.append((name, types, clause.span))
+
+    def _identify(self, inference: Inference, types: tuple[Any, ...], clause: RelationClause) -> None:
+        """Take types that are declared to be the same for the same: parameters become one."""
+        first = types[0]
+        for other in types[1:]:
+            a, b = prune(first), prune(other)
+            if isinstance(a, Rigid) and isinstance(b, Rigid) and a is not b and a.kind == b.kind and b in self.own:
+                self.params = [replaced(t, {id(b): a}) for t in self.params]
+                self.result = replaced(self.result, {id(b): a})
+                self.own.remove(b)
+                for param, rigid in inference.annotations.params.items():
+                    if rigid is b:
+                        inference.annotations.params[param] = a
+                continue
+            inference.must_be(
+                other, first, lambda clash, t=other: mismatch(clash, t, first, "by Identity this is", loc(clause.span))
+            )
 
     @property
     def type(self) -> Any:
@@ -170,7 +194,7 @@ def bindings(inference: Inference, e: Body) -> Steps:
                 isinstance(value, Function)
                 or isinstance(value, VALUES)
                 or isinstance(value, TupleExpr)
-                and _is_value(value)
+                and _is_value(inference, value)
             ):
                 yield _polymorphic(inference, s)
                 continue
@@ -190,32 +214,47 @@ def _agree(inference: Inference, s: Let | GraphBinding, t: Any) -> Any:
     """The type that the annotation of a `let` says, which the value's must be."""
     assert isinstance(s, Let)
     wanted = inference.written(s.annotation)
-
-    def wrong(clash: Any) -> CompileError:
-        error = mismatch(clash, t, wanted, f"the value of %{s.local.name} is", loc(result_of(s.value).span))
-        if s.annotation is not None and s.annotation.span is not None:
-            error.notes.append((f"it is declared as {_shown(s.annotation)}", s.annotation.span.loc))
-        return error
-
-    inference.must_be(t, wanted, wrong)
+    inference.must_be(t, wanted, lambda clash: _misfit(s, clash, t, wanted))
     return wanted
 
 
-def _is_value(e: Expression) -> bool:
-    """Whether an expression is a tuple of functions and names."""
+def _misfit(s: Let, clash: Any, found: Any, wanted: Any) -> CompileError:
+    """The error that a value is not of the type that its `let` declares."""
+    error = mismatch(clash, found, wanted, f"the value of %{s.local.name} is", loc(result_of(s.value).span))
+    if s.annotation is not None and s.annotation.span is not None:
+        error.notes.append((f"it is declared as {_shown(s.annotation)}", s.annotation.span.loc))
+    return error
+
+
+def _is_value(inference: Inference, e: Expression) -> bool:
+    """Whether an expression is a tuple of functions and names, of which one may be polymorphic."""
     stack: list[Expression] = [e]
+    open_ = False
     while stack:
         top = stack.pop()
         if isinstance(top, TupleExpr):
             stack.extend(top.fields)
-        elif not isinstance(top, Function | LocalVar | GlobalVar | OperatorName | ConstructorName):
+        elif isinstance(top, LocalVar):
+            open_ = open_ or isinstance(inference.locals.get(top.local), Scheme)
+        elif isinstance(top, Function | GlobalVar | OperatorName | ConstructorName):
+            open_ = True
+        elif not isinstance(top, Literal):
             return False
-    return True
+    return open_
 
 
 def _polymorphic(inference: Inference, s: Let) -> Steps:
     """A `let` of a value."""
     value = s.value
+    if isinstance(s.annotation, FunctionType) and (s.annotation.type_params or s.annotation.relations):
+        wanted = inference.written(s.annotation)
+        inference.locals[s.local] = wanted
+        if isinstance(wanted, PolyTerm):
+            found = yield as_general(inference, value, wanted)
+            inference.must_be(found, wanted, lambda clash: _misfit(s, clash, found, wanted))
+        else:
+            yield inference.infer(value)
+        return
     if isinstance(value, LocalVar):
         known = inference.locals.get(value.local)
         if known.__class__ is not Scheme and not isinstance(known, PolyTerm):

@@ -116,13 +116,18 @@ def generalise(
             reached.add(id(x))
             params.append(x)
     demanded: set[tuple[int, Any]] = set()
+    narrowest: dict[int, list[Any]] = {}
+    for r in pending:
+        if not r.done and "accepted" in r.attrs:
+            narrowest.setdefault(id(prune(r.args[0].dtype)), []).append(r.attrs["accepted"])
     open_: list[tuple[TypeRelation, list[Unknown]]] = []
     for relation in pending:
         if relation.done:
             continue
         if "accepted" in relation.attrs:  # those of what became one dtype since are the same
             key = (id(prune(relation.args[0].dtype)), relation.attrs["accepted"])
-            if key in demanded:
+            stronger = (set(o) < set(key[1]) for o in narrowest[key[0]])
+            if key in demanded or any(stronger):
                 relation.done = True
                 continue
             demanded.add(key)

@@ -18,7 +18,7 @@ from ...prims.ops.shape import concatenate, flip
 from ...utils.errors import ShapeError, TypeError_
 from ..terms.show import shape_text, show
 from ..terms.solver import Facts
-from ..terms.terms import prune
+from ..terms.terms import Unknown, prune
 from .declare import Attr, operator
 from .layouts import canonical, from_letters, in_letters, letters_of, parse_layout, split_sizes
 from .rules import NUMBERS, Rule, accept
@@ -77,7 +77,13 @@ def _channels(facts: Facts, channels: Any, per_group: Any, groups: int, x: Any, 
     Raises:
         ShapeError: they do not.
     """
-    wanted = facts.compute(lambda n: n * groups, per_group)
+    if groups == 1:
+        wanted = per_group
+    elif isinstance(prune(per_group), Unknown) and isinstance(prune(channels), int) and prune(channels) % groups == 0:
+        facts.equal(per_group, prune(channels) // groups)
+        return
+    else:
+        wanted = facts.compute(lambda n: n * groups, per_group)
     if wanted is not None:
         facts.same_size(
             channels,
