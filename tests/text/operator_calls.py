@@ -64,14 +64,39 @@ def written(value):
     return f'"{value}"' if isinstance(value, str) else repr(value)
 
 
+def program(name, args, attrs, size=None, through=False):
+    """The text of a module that applies an operator to arguments of these shapes and dtypes.
+
+    Args:
+        name: of the operator.
+        args: tensors, and tuples of them.
+        attrs: its attributes.
+        size: what to write for a size: a function of the number of the argument, the number of the axis, and the size.
+        through: whether it is applied in a function of which nothing is declared, which `@main` calls.
+    """
+    size = size or (lambda argument, axis, n: n)
+    call, leaves = _flattened(args, lambda k: f"%a{k}")
+    inner = call + "".join(f", {k}={written(v)}" for k, v in attrs.items())
+    applied = f"{name}({inner.removeprefix(', ')})"
+    kinds = [
+        f"Tensor[({', '.join(str(size(k, j, n)) for j, n in enumerate(np.shape(a)))}), {np.asarray(a).dtype.name}]"
+        for k, a in enumerate(leaves)
+    ]
+    params = ", ".join(f"%a{k}: {kind}" for k, kind in enumerate(kinds))
+    if not through:
+        return f"def @main({params}) {{ {applied} }}"
+    bare = ", ".join(f"%a{k}" for k in range(len(leaves)))
+    return f"def @main({params}) {{ @helper({bare}) }}\ndef @helper({bare}) {{ {applied} }}"
+
+
+def type_of(text):
+    """The type of the result of a module's `@main`."""
+    return resolved(check(parse(text)).schemes["main"].type.result)
+
+
 def inferred(name, *args, **attrs):
     """The type that the checker finds for an application to arguments of these shapes and dtypes."""
-    call, leaves = _flattened(args, lambda k: f"%a{k}")
-    kinds = [f"Tensor[({', '.join(map(str, np.shape(a)))}), {np.asarray(a).dtype.name}]" for a in leaves]
-    params = ", ".join(f"%a{k}: {kind}" for k, kind in enumerate(kinds))
-    inner = "".join(f", {k}={written(v)}" for k, v in attrs.items())
-    text = f"def @main({params}) {{ {name}({(call + inner).removeprefix(', ')}) }}"
-    return resolved(check(parse(text)).schemes["main"].type.result)
+    return type_of(program(name, args, attrs))
 
 
 def agrees(term, value):

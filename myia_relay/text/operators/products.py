@@ -20,7 +20,7 @@ from ..terms.show import show
 from ..terms.solver import Facts
 from ..terms.terms import ANY, prune
 from .declare import Attr, operator
-from .rules import accept, axis_of
+from .rules import accept, axis_of, broadcast_size
 from .staged import array, arrays, finished, permuted, require_sizes, reshaped
 
 OUT = Attr("str", "")
@@ -115,14 +115,7 @@ def _batch_matmul(facts: Facts) -> None:
     m, inner = left[:0:-1] if facts.attr("transpose_a") else left[1:]
     other, n = right[:0:-1] if facts.attr("transpose_b") else right[1:]
     _inner(facts, inner, other, x, y)
-    a, c = prune(left[0]), prune(right[0])
-    if isinstance(a, int) and a == 1:
-        batch = c
-    elif isinstance(c, int) and c == 1:
-        batch = a
-    else:
-        facts.same_size(a, c, f"nn.batch_matmul: {show(x)} and {show(y)} have different numbers of matrices")
-        batch = c if a is ANY else a
+    batch = broadcast_size(facts, left[0], right[0], 0, (x, y))
     facts.gives_tensor((batch, m, n), dtype)
 
 

@@ -102,10 +102,10 @@ def broadcast_of(facts: Facts, *tensors: TensorTerm) -> tuple[Any, ...]:
 def _pair(facts: Facts, a: tuple, b: tuple, tensors: Sequence[TensorTerm]) -> tuple[Any, ...]:
     rank = max(len(a), len(b))
     a, b = (1,) * (rank - len(a)) + tuple(a), (1,) * (rank - len(b)) + tuple(b)
-    return tuple(_both(facts, x, y, k - rank, tensors) for k, (x, y) in enumerate(zip(a, b, strict=True)))
+    return tuple(broadcast_size(facts, x, y, k - rank, tensors) for k, (x, y) in enumerate(zip(a, b, strict=True)))
 
 
-def _both(facts: Facts, x: Any, y: Any, axis: int, tensors: Sequence[TensorTerm]) -> Any:
+def broadcast_size(facts: Facts, x: Any, y: Any, axis: int, tensors: Sequence[TensorTerm]) -> Any:
     """The size that two sizes of one axis broadcast to.
 
     Raises:

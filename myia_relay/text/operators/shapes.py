@@ -220,7 +220,7 @@ def _squeeze(facts: Facts) -> None:
     shape = shape_first(facts, t)
     if axes is None:
         sizes = [facts.size(s) for s in shape]
-        if any(s is ANY for s in sizes):
+        if not all(isinstance(s, int) for s in sizes):
             raise TypeError_(f"squeeze of {show(t)} needs the attribute axis: only a run tells which sizes are 1")
         facts.gives_tensor(tuple(s for s in sizes if s != 1), t.dtype)
         return

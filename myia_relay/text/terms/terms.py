@@ -255,7 +255,9 @@ def children(x: Any) -> tuple[Any, ...]:
 
 def rigids_of(size: Any) -> list[Rigid]:
     """The declared sizes that a polynomial depends on."""
-    return [SIZES[name] for name in sorted(size.symbols())] if isinstance(size, Dim) else []
+    if not isinstance(size, Dim):
+        return []
+    return [found for name in sorted(size.symbols()) if (found := SIZES.get(name)) is not None]
 
 
 def unknowns(*parts: Any) -> Iterator[Unknown]:
