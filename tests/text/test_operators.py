@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import math
+from pathlib import Path
 
 import numpy as np
 import pytest
 
 import myia_relay as relay
 from myia_relay.text.operators import FAMILIES, OPERATORS
+from myia_relay.text.operators.reference import reference
 
 from . import references as R
 from .operator_calls import agrees, apply, function_of, inferred
@@ -502,6 +504,54 @@ case(
     expected=IMG,
 )  # fmt: skip
 
+# Shapes that are computed, and detection.
+
+_shape = np.array([2, 3], I)
+case("dyn.zeros", _shape, expected=np.zeros((2, 3), F))
+case("dyn.ones", _shape, dtype="int8", expected=np.ones((2, 3), np.int8))
+case("dyn.full", I(7), _shape, expected=np.full((2, 3), 7, I))
+case("dyn.broadcast_to", TWO, np.array([3, 4], I), expected=np.broadcast_to(TWO, (3, 4)))
+case("dyn.reshape", X, np.array([0, -1], I), expected=X.reshape(2, 12))
+case("dyn.reshape", X, np.array([4, 6], I), expected=X.reshape(4, 6))
+case("dyn.tile", X, np.array([2, 1, 3], I), expected=np.tile(X, (2, 1, 3)))
+case("dyn.one_hot", np.array([2, 0], I), F(1), F(0), I(3), expected=np.eye(3, dtype=F)[[2, 0]])
+case("dyn.topk", LINE, I(2), expected=(np.array([9, 6], F), np.array([5, 7], I)))
+case(
+    "vision.multibox_prior", np.zeros((1, 3, 1, 2), F), sizes=[0.5], ratios=[1.0, 4.0], clip=True,
+    expected=np.array(
+        [[[0.125, 0.25, 0.375, 0.75], [0, 0.375, 0.5, 0.625], [0.625, 0.25, 0.875, 0.75], [0.5, 0.375, 1, 0.625]]], F
+    ),
+)  # fmt: skip
+_boxes = np.array(
+    [[[0, 0.8, 0, 0, 2, 2], [0, 0.9, 0, 0, 2, 2.1], [1, 0.7, 0, 0, 2, 2], [-1, 0.9, 0, 0, 1, 1], [0, 0.6, 5, 5, 6, 6]]],
+    F,
+)
+_valid = np.full((1, 5, 6), -1, F)
+_valid[0, :4] = _boxes[0, [0, 1, 2, 4]]
+_which = np.array([[0, 1, 2, 4, -1]], I)
+case("vision.get_valid_counts", _boxes, F(0.5), expected=(np.array([4], I), _valid, _which))
+case(
+    "vision.non_max_suppression", _valid, np.array([4], I), _which, I(-1), F(0.5),
+    expected=(np.array([[1, 2, 4, -1, -1]], I), np.array([[3]], I)),
+)  # fmt: skip
+_kept = np.full((1, 5, 6), -1, F)
+_kept[0, :2] = _boxes[0, [1, 4]]
+case(
+    "vision.non_max_suppression", _valid, np.array([4], I), _which, I(2), F(0.5), force_suppress=True, return_indices=False,
+    invalid_to_bottom=True, expected=_kept,
+)  # fmt: skip
+_ramp = np.arange(16, dtype=F).reshape(1, 1, 4, 4)
+case(
+    "vision.roi_align", _ramp, np.array([[0, 0, 0, 4, 4]], F), pooled_size=[2, 2], spatial_scale=1.0, sample_ratio=2,
+    expected=np.array([[[[5, 6.75], [12, 13.75]]]], F),
+)  # fmt: skip
+case(
+    "vision.yolo_reorg",
+    _even,
+    stride=2,
+    expected=_even.reshape(2, 4, 3, 2, 2, 2).transpose(0, 3, 5, 1, 2, 4).reshape(2, 16, 3, 2),
+)
+
 
 def check_value(found, expected):
     if isinstance(expected, tuple):
@@ -533,6 +583,13 @@ def test_native_code(name, args, attrs, expected):
 
 def test_every_operator_has_a_case():
     assert set(OPERATORS) == {c.values[0] for c in CASES}
+
+
+def test_the_page_of_operators_is_up_to_date(request):
+    page = Path(__file__).parents[2] / "docs" / "relay-operators.md"
+    if request.config.getoption("--update-golden"):
+        page.write_text(reference(), "utf-8")
+    assert page.read_text("utf-8") == reference()
 
 
 def test_families_declare_all_operators():

@@ -8,6 +8,7 @@ from __future__ import annotations
 from . import (
     convolution,
     creation,
+    dynamic,
     elementwise,
     images,
     indexing,
@@ -19,12 +20,13 @@ from . import (
     reductions,
     shapes,
     slicing,
+    vision,
 )
 from .declare import CALLABLES, OPERATORS, Attr, RelayOperator, find
 
 FAMILIES = (
     *(elementwise, reductions, shapes, slicing, creation, indexing, ordering),
-    *(products, nn, convolution, pooling, images, layouts),
+    *(products, nn, convolution, pooling, images, layouts, dynamic, vision),
 )
 
 __all__ = ["CALLABLES", "FAMILIES", "OPERATORS", "Attr", "RelayOperator", "find"]

@@ -25,7 +25,7 @@ def _sorted(dtype: str | None) -> Any:
     return rule
 
 
-def _order(data, axis, is_ascend):
+def order_of(data, axis, is_ascend):
     """The places of the elements in order, the first of equal ones first."""
     if is_ascend:
         return np.argsort(data, axis=axis, kind="stable")
@@ -35,13 +35,13 @@ def _order(data, axis, is_ascend):
 @operator("argsort", ("data",), _sorted("dtype"), {**ORDER, "dtype": Attr("dtype", "int32")}, staged=False)
 def argsort(data, axis=-1, is_ascend=True, dtype="int32"):
     """The places of the elements along an axis, in their order."""
-    return _order(data, axis, is_ascend).astype(dtype)
+    return order_of(data, axis, is_ascend).astype(dtype)
 
 
 @operator("sort", ("data",), _sorted(None), ORDER, staged=False)
 def sort(data, axis=-1, is_ascend=True):
     """The elements along an axis in their order."""
-    return np.take_along_axis(data, _order(data, axis, is_ascend), axis)
+    return np.take_along_axis(data, order_of(data, axis, is_ascend), axis)
 
 
 TOPK = {
@@ -68,7 +68,7 @@ def _topk(facts: Facts) -> None:
 @operator("topk", ("data",), _topk, TOPK, staged=False)
 def topk(data, k=1, axis=-1, ret_type="both", is_ascend=False, dtype="int32"):
     """The greatest k elements along an axis, or the least, and their places; all where k is less than 1."""
-    order = _order(data, axis, is_ascend)
+    order = order_of(data, axis, is_ascend)
     if k >= 1:
         order = np.moveaxis(np.moveaxis(order, axis, 0)[:k], 0, axis)
     if ret_type == "indices":
