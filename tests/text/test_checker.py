@@ -177,6 +177,11 @@ TYPES = [
         "def @f(%l) { let %g = fn (%x: Tensor[(n), float32]) { sum(%x) }; (%g(ones(shape=[2])), %g(ones(shape=[3]))) }",
         "(float32, float32)",
     ),
+    (
+        "def @f(%c: bool, %x: Tensor[(?), float32], %y: Tensor[(3), float32]) { if (%c) { %y } else { %x } }",
+        "-> Tensor[(?), float32]",
+    ),
+    ("def @g() -> fn <A>(A) -> A { fn (%x) { %x } }\ndef @f() { (@g()(1), @g()(True)) }", "fn () -> (int32, bool)"),
     # Relations.
     ("def @f(%x: Tensor[s, float32], %y: float32) { %x }", None),
     (

@@ -9,7 +9,7 @@ from ...utils.trampoline import Steps
 from ..span import Span, loc
 from ..terms.show import show
 from ..terms.solver import Facts, Poisoned, TypeRelation
-from ..terms.terms import BOOL, POISON, UNIT, CellTerm, TupleTerm, Unknown, cell, prune, tuple_term
+from ..terms.terms import BOOL, POISON, UNIT, CellTerm, TupleTerm, Unknown, cell, loosest, prune, tuple_term
 from ..terms.unify import Clash
 from ..tree import (
     Arm,
@@ -68,8 +68,7 @@ def conditional(inference: Inference, e: IfExpr) -> Steps:
             error.notes.append((f"the other branch is {show(then)}", first.loc))
         return error
 
-    inference.must_be(otherwise, then, differ)
-    return then
+    return loosest(then, otherwise) if inference.must_be(otherwise, then, differ) else then
 
 
 @step(MatchExpr)
@@ -94,7 +93,8 @@ def match(inference: Inference, e: MatchExpr) -> Steps:
                 error.notes.append((f"the first arm is {show(out)}", place.loc))
             return error
 
-        inference.must_be(t, out, differ)
+        if inference.must_be(t, out, differ):
+            out = loosest(out, t)
         before = len(inference.errors)
     if sound:
         _complete(inference, e)

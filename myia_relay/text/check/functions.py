@@ -130,7 +130,11 @@ def inferred(inference: Inference, function: Function, signature: FunctionHead) 
             solver.add(declared_relation(name, types, span))
     for p, t in zip(function.params, signature.params, strict=True):
         inference.locals[p.local] = t
-    body = yield inference.infer(function.body)
+    wanted = prune(signature.result)
+    if isinstance(wanted, PolyTerm):
+        body = yield as_general(inference, function.body, wanted)
+    else:
+        body = yield inference.infer(function.body)
 
     def wrong(clash: Any) -> CompileError:
         error = mismatch(clash, body, signature.result, "the result is", loc(result_of(function.body).span))

@@ -352,6 +352,22 @@ def resolved(x: Any) -> Any:
     return rebuild(x, lambda leaf: leaf)
 
 
+def loosest(a: Any, b: Any) -> Any:
+    """What two types that agree have in common: `?` for a size that is `?` in one of them."""
+    a, b = prune(a), prune(b)
+    if a is b:
+        return a
+    if a is ANY or b is ANY:
+        return ANY
+    if isinstance(a, TensorTerm) and isinstance(b, TensorTerm):
+        return tensor(loosest(a.shape, b.shape), a.dtype)
+    if isinstance(a, TupleTerm) and isinstance(b, TupleTerm):
+        return tuple_term(map(loosest, a.elems, b.elems))
+    if isinstance(a, tuple) and isinstance(b, tuple):
+        return tuple(map(loosest, a, b))
+    return a
+
+
 def substituted(size: Dim, images: Callable[[Rigid], Any]) -> Any:
     """A polynomial with sizes in place of declared ones.
 
