@@ -48,6 +48,7 @@ LAYERS = {
     "model": 14,
     "text": 14,
     "importers": 15,
+    "quantization": 15,
     "": 16,
 }
 """Height of each part of the package; "" is what stands above all: `__init__`, `__main__`, `cli`."""

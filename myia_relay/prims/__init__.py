@@ -20,7 +20,7 @@ from .ops import (  # noqa: F401
     special,
     structure,
 )
-from .ops.integers import products  # noqa: F401
+from .ops.integers import products, quantisation  # noqa: F401
 from .ops.matrices import factorisations, systems  # noqa: F401
 from .rules import batching, broadcast, forward  # noqa: F401
 

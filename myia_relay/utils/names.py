@@ -105,6 +105,7 @@ PUBLIC = {
     "export_library": "cache.standalone",
     "History": "model.history",
     "Dataset": "model.datasets",
+    "quantize": "quantization.quantized",
 }
 """Public name -> the module that it is in."""
 
@@ -115,6 +116,7 @@ MODULES = {
     "data": "model.batches",
     "init": "model.init",
     "transform": "text.transform",
+    "quantization": "quantization",
 }
 """Public name -> the module that it is."""
 

@@ -140,25 +140,40 @@ def fuse(graph: Graph, takes_epilogue: Callable[[Apply, Apply], bool] | None = N
             # It has no kernel in `out`: what it reads itself must be in memory.
             out.role[node] = "inline"
             out.epilogues[root] = node
+            if (view := of_one_example(node, out)) is not None:
+                out.role[view], out.kernel[view] = "inline", root
+                out.indices[view] = out.indices[root]
     return out
 
 
 def _epilogue(node: Apply, out: Fusion) -> Any:
-    """The root that alone reads an opaque application's result, each element for its own."""
+    """The root that alone reads an opaque application's result, each element for its own; an axis of one example may be gone."""
     if not isinstance(node.fn, Primitive) or node.fn.kind != "opaque" or not isinstance(node.type, Array):
         return None
-    users = out.users.get(node, [])
+    view = of_one_example(node, out)
+    read = node if view is None else view
+    users = out.users.get(read, [])
     roots = {None if isinstance(u, Graph) else out.kernel.get(u) for u in users}
     root = roots.pop() if len(roots) == 1 else None
     if root is None or out.role.get(root) != "root" or root in out.updates or root in out.epilogues:
         return None
-    if (
-        not isinstance(root.type, Array)
-        or root.type.shape != node.type.shape
-        or any(out.role.get(u) == "view" for u in users)
-    ):
+    if not isinstance(root.type, Array) or any(out.role.get(u) == "view" for u in users):
         return None
-    return root if _indices(node, users, out) == out.indices[root] else None
+    if root.type.shape == read.type.shape:
+        wanted = out.indices[root]
+    elif (1, *root.type.shape) == read.type.shape:
+        wanted = frozenset(out.index(i, read.type.shape) for i in out.indices[root])
+    else:
+        return None
+    return root if _indices(read, users, out) == wanted else None
+
+
+def of_one_example(node: Apply, out: Fusion) -> Apply | None:
+    """The view without the first axis, of size 1, through which alone an application is read."""
+    users = out.users.get(node, [])
+    if len(users) != 1 or not isinstance(node.type, Array) or applied(users[0]) != "reshape":
+        return None
+    return users[0] if (1, *users[0].type.shape) == node.type.shape else None
 
 
 def _place(node: Apply, out: Fusion, depth: dict, position: dict) -> None:

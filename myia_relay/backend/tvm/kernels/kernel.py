@@ -226,6 +226,7 @@ class Evaluator:
         self.b = Expr(site.block, site.dims, site.array)
         self.memo: dict[tuple[Any, int], tuple[Any, Index]] = {}  # None, "axes": the index itself
         self.pinned: dict[Node, Any] = {}  # roots that this kernel computes too: never read from memory here
+        self.given: dict[Node, Any] = {}  # elements that are known, at the one index at which they are asked for
 
     def fresh(self) -> None:
         """Forget computed values: what follows is in another scope."""
@@ -235,6 +236,8 @@ class Evaluator:
         """An expression for the element(s) of a node at an index."""
         if is_scalar(node.type):
             return self._scalar(node)
+        if node in self.given:
+            return self.given[node]
         key = (node, id(index))
         if key not in self.memo:
             self.memo[key] = (self._compute(node, index), index)

@@ -1,0 +1,20 @@
+"""Quantisation of trained networks, as in Relay: annotate, calibrate, realise.
+
+- `graphs`: a model or function as a typed graph of its inputs and its arrays.
+- `folding`: scales and shifts of channels become part of the filters before them.
+- `annotation`: which values are rounded, by a rule for each operator; the simulated graph.
+- `calibration`: to multiples of which scale.
+- `realisation`: the simulated graph in integers.
+- `quantized`, `report`, `training`: what users get.
+
+Scales are products of a small integer and a power of two. So all values between two roundings are multiples of a power of two,
+which float64 and int64 both hold exactly, and the simulated and the realised graph agree to the last integer.
+
+Source: J. Roesch et al., "Relay: A High-Level Compiler for Deep Learning" (2019), section 4.2 and figures 3 and 4.
+"""
+
+from .annotation import CONTRACT, EXACT, FLOAT, KEEP, Contract, rule
+from .quantized import QuantizedModel, quantize
+from .report import QuantizationReport
+
+__all__ = ["CONTRACT", "EXACT", "FLOAT", "KEEP", "Contract", "QuantizationReport", "QuantizedModel", "quantize", "rule"]

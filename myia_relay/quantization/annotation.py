@@ -1,0 +1,326 @@
+"""Which values are rounded: a rule for each operator, and the simulated graph.
+
+    y = relu(conv2d(x, w) + b)    =>    y = q(relu(conv2d(q(x), q(w)) + q(b)))         q = simulated_quantize
+
+A rule says of an application what it is for quantisation:
+
+- `Contract(data, weights)`: a sum of products of data and weights, for which there are integer kernels. Its data are rounded where
+  they are computed, so that all that reads them reads the same.
+- `EXACT`: sums and maxima. Between two roundings they are computed exactly.
+- `KEEP`: its result has values of its first operand alone (a maximum over windows, a reshape). That is rounded in its place.
+- `FLOAT`: anything else.
+
+Of two contractions that are added, the first one is rounded too: the other one adds it while its sums are in registers.
+
+Input: a typed graph of inputs and arrays. Output: a plan, and with scales the simulated graph. In float64, which is realised,
+all values between roundings are exact; in float32, for training, nearly.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from ..abstract.types import Array
+from ..ir.build import Builder
+from ..ir.node import Apply, Constant, Graph, Node, applied
+from ..ir.prim import REGISTRY
+from ..ir.rewrite import emit_like, lookup, same_interface
+from ..utils.errors import ValueError_, nearest
+from .graphs import constant_of, static_nodes
+from .scales import Grid
+
+EXACT, KEEP, FLOAT = "exact", "keep", "float"
+SUM_BITS = 52
+"""Bits of a constant that is added to exact sums."""
+
+
+@dataclass(frozen=True)
+class Contract:
+    """Sums of products of data and weights.
+
+    Attributes:
+        data, weights: positions of the operands.
+        axis: of the weights, along which each index is of an output of its own.
+    """
+
+    data: int = 0
+    weights: int = 1
+    axis: int = 0
+
+
+CONTRACT = Contract()
+Annotation = Contract | str
+Rule = Callable[[Apply, int], Any]
+"""(application, how many contractions come before it) -> what it is for quantisation."""
+
+RULES: dict[str, Rule] = {}
+
+
+def rule(operator: str) -> Callable[[Rule], Rule]:
+    """Say how an operator is quantised: a decorator for a function of an application and the number of contractions before it.
+
+    Args:
+        operator: name of a primitive, as `f.ir()` shows it.
+
+    Returns:
+        The decorator; it returns the function as it is. A later rule for an operator takes the place of an earlier one.
+
+    Raises:
+        ValueError_: there is no such operator.
+
+    Example:
+        >>> from myia_relay.quantization import FLOAT, RULES, rule
+        >>> before = RULES["conv2d"]
+        >>> @rule("conv2d")
+        ... def keep_the_first_in_float(node, number):
+        ...     return FLOAT if number == 0 else before(node, number)
+        >>> RULES["conv2d"] = before
+    """
+    if operator not in REGISTRY:
+        raise ValueError_(f"quantisation: there is no operator {operator!r}{nearest(operator, list(REGISTRY))}")
+
+    def register(function: Rule) -> Rule:
+        RULES[operator] = function
+        return function
+
+    return register
+
+
+for _name in ("add", "sub", "neg", "maximum", "minimum"):
+    RULES[_name] = lambda node, number: EXACT
+for _name in ("reshape", "transpose", "max_pool", "slice", "flip"):
+    RULES[_name] = lambda node, number: KEEP
+RULES["conv2d"] = lambda node, number: CONTRACT
+RULES["dot"] = lambda node, number: (
+    FLOAT if node.attrs["transpose_a"] else Contract(axis=0 if node.attrs["transpose_b"] else 1)
+)
+RULES["matvec"] = lambda node, number: Contract(1, 0, 1 if node.attrs["transpose"] else 0)
+
+
+@dataclass
+class Plan:
+    """What is rounded in a graph.
+
+    Attributes:
+        graph: its parameters are inputs, then arrays.
+        count: of the inputs.
+        roles: application -> its annotation.
+        rounded: values that are rounded, in program order.
+        contractions: the applications that are computed in integers.
+        static: what depends on no input.
+    """
+
+    graph: Graph
+    count: int
+    static: set[Node]
+    roles: dict[Any, Annotation] = field(default_factory=dict)
+    rounded: list[Node] = field(default_factory=list)
+    contractions: list[Apply] = field(default_factory=list)
+
+
+def annotate(graph: Graph, count: int, rules: Mapping[str, Any] | None = None) -> Plan:
+    """Decide what is rounded.
+
+    Args:
+        graph: its parameters are inputs, then arrays.
+        count: of the inputs.
+        rules: operator -> an annotation, or a function as `rule` takes it, in place of the registered ones.
+    """
+    plan = Plan(graph, count, static_nodes(graph, count))
+    own = {**RULES, **{name: r if callable(r) else (lambda *_, r=r: r) for name, r in (rules or {}).items()}}
+    for node in graph.nodes:
+        if node in plan.static:
+            continue
+        found = own[applied(node)](node, len(plan.contractions)) if applied(node) in own else FLOAT
+        if isinstance(found, Contract):
+            if _is_contraction(plan, node, found):
+                plan.contractions.append(node)
+            else:
+                found = FLOAT
+        elif found == EXACT and not (isinstance(node.type, Array) and node.type.is_float):
+            found = FLOAT
+        plan.roles[node] = found
+    _choose(plan)
+    return plan
+
+
+def _is_contraction(plan: Plan, node: Apply, role: Contract) -> bool:
+    data, weights = node.args[role.data], node.args[role.weights]
+    known = isinstance(weights, Constant) or weights in plan.static
+    return known and data not in plan.static and data.type.dtype == "float32" and weights.type.dtype == "float32"
+
+
+def _choose(plan: Plan) -> None:
+    """Find the values that are rounded."""
+    chosen: set[Node] = set()
+    sums: set[Node] = set()
+    position: dict[Any, int] = {node: k for k, node in enumerate([*plan.graph.params, *plan.graph.nodes])}
+
+    def source(node: Node) -> Node:
+        while plan.roles.get(node) == KEEP and isinstance(node, Apply):
+            node = node.args[0]
+        return node
+
+    for node in plan.contractions:
+        role = plan.roles[node]
+        assert isinstance(role, Contract)
+        chosen.add(source(node.args[role.data]))
+    for node in plan.graph.nodes:
+        role = plan.roles.get(node, FLOAT)
+        inside = [a for a in node.args if a in sums and source(a) not in chosen]
+        if applied(node) in ("add", "sub") and role == EXACT and len(inside) == 2 and node.args[0] is not node.args[1]:
+            first = min((source(a) for a in inside), key=lambda n: position[n])
+            chosen.add(first)
+            inside = inside[1:]
+        if isinstance(role, Contract) or role in (EXACT, KEEP) and inside:
+            sums.add(node)
+    plan.rounded = sorted(chosen, key=lambda n: position[n])
+
+
+@dataclass
+class Scales:
+    """To multiples of what values are rounded.
+
+    Attributes:
+        values: rounded value -> its grid.
+        weights: contraction -> that of its weights.
+    """
+
+    values: dict[Node, Grid] = field(default_factory=dict)
+    weights: dict[Node, Grid] = field(default_factory=dict)
+
+
+@dataclass
+class Simulated:
+    """A simulated graph.
+
+    Attributes:
+        graph: it, with the parameters of the plan's graph.
+        env: nodes of the plan's graph -> their counterparts.
+    """
+
+    graph: Graph
+    env: dict[Node, Node]
+
+
+def simulate(plan: Plan, scales: Scales, wide: bool = True) -> Simulated:
+    """The simulated graph; `wide`: exact, in float64 between roundings."""
+    return _Simulation(plan, scales, "float64" if wide else "float32").run()
+
+
+class _Simulation:
+    """Its construction.
+
+    Attributes:
+        sums: values of exact sums -> the power of two that they are multiples of, negated.
+        grids: values that are rounded, or have the values of such ones -> their grid.
+    """
+
+    def __init__(self, plan: Plan, scales: Scales, wide: str):
+        self.plan, self.scales, self.wide = plan, scales, wide
+        self.new, self.env = same_interface(plan.graph)
+        self.b = Builder(self.new, plan.graph.origin)
+        self.sums: dict[Node, int] = {}
+        self.grids: dict[Node, Grid] = {}
+
+    def run(self) -> Simulated:
+        for param in self.plan.graph.params:
+            self.b.origin = param.origin
+            self.rounded(param)
+        for node in self.plan.graph.nodes:
+            self.b.origin = node.origin
+            self.env[node] = self.value(node)
+            if isinstance(self.env[node], Apply) and self.env[node].name is None:
+                self.env[node].name = node.name
+            self.rounded(node)
+        self.new.output = self.narrow(self.plan.graph.output)
+        return Simulated(self.new, self.env)
+
+    def rounded(self, node: Node) -> None:
+        """Round a value, if it is one that is."""
+        grid = self.scales.values.get(node)
+        if grid is None:
+            return
+        self.env[node] = self.cast(self.quantized(self.env[node], grid), "float32")
+        self.grids[node] = grid
+        self.sums.pop(node, None)
+
+    def quantized(self, value: Node, grid: Grid) -> Node:
+        scale = constant_of(grid.scale.astype(value.type.dtype), Array(value.type.dtype, grid.scale.shape))
+        return self.b.emit(REGISTRY["simulated_quantize"], (value, scale), {"low": grid.low, "high": grid.high})
+
+    def cast(self, value: Node, dtype: str) -> Node:
+        return value if value.type.dtype == dtype else self.b.emit(REGISTRY["cast"], (value,), {"dtype": dtype})
+
+    def narrow(self, node: Node) -> Node:
+        """A value as the original graph has it."""
+        return self.cast(lookup(self.env, node), node.type.dtype) if node in self.sums else lookup(self.env, node)
+
+    def value(self, node: Apply) -> Node:
+        role = self.plan.roles.get(node, FLOAT)
+        if isinstance(role, Contract):
+            return self.contraction(node, role)
+        if role == KEEP:
+            first = node.args[0]
+            if first in self.grids:
+                self.grids[node] = self.grids[first]
+            elif first in self.sums:
+                self.sums[node] = self.sums[first]
+                found = [lookup(self.env, first), *map(self.narrow, node.args[1:])]
+                return self.b.emit(node.fn, tuple(found), node.attrs)
+        if role == EXACT and self.is_exact(node):
+            return self.exact(node)
+        return emit_like(self.b, node, [self.narrow(a) for a in node.args])
+
+    def contraction(self, node: Apply, role: Contract) -> Node:
+        weights, grid = self.scales.weights[node], self.data_grid(node.args[role.data])
+        data = self.cast(lookup(self.env, node.args[role.data]), self.wide)
+        factor = self.quantized(self.cast(lookup(self.env, node.args[role.weights]), self.wide), weights)
+        args = {role.data: data, role.weights: factor}
+        self.sums[node] = grid.exponent + weights.exponent
+        return self.b.emit(node.fn, (args[0], args[1]), node.attrs)
+
+    def data_grid(self, node: Node) -> Grid:
+        return self.grids[node]
+
+    def is_exact(self, node: Apply) -> bool:
+        """Whether all operands are exact sums, rounded values or known beforehand, and one is not the last."""
+        parts = [a for a in node.args if not (isinstance(a, Constant) or a in self.plan.static)]
+        return bool(parts) and all(a in self.sums or a in self.grids for a in parts)
+
+    def exact(self, node: Apply) -> Node:
+        exponents = [
+            self.sums[a] if a in self.sums else self.grids[a].exponent
+            for a in node.args
+            if a in self.sums or a in self.grids
+        ]
+        exponent = max(exponents)
+        args = []
+        for a in node.args:
+            value = self.cast(lookup(self.env, a), self.wide)
+            if isinstance(a, Constant) or a in self.plan.static:
+                limit = 1 << SUM_BITS
+                value = self.quantized(value, Grid(np.asarray(1), exponent, -limit, limit))
+            args.append(value)
+        self.sums[node] = exponent
+        return self.b.emit(node.fn, tuple(args), node.attrs)
+
+
+__all__ = [
+    "CONTRACT",
+    "EXACT",
+    "FLOAT",
+    "KEEP",
+    "RULES",
+    "Contract",
+    "Plan",
+    "Scales",
+    "Simulated",
+    "annotate",
+    "rule",
+    "simulate",
+]

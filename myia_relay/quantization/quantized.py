@@ -1,0 +1,211 @@
+"""`relay.quantize`: a model or function in integers, called as it is."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from ..ir.node import Graph
+from ..pipeline import finish
+from ..utils.debugging import debugging
+from ..utils.errors import TypeError_
+from ..utils.raising import for_user
+from .annotation import Plan, Scales, Simulated, annotate, simulate
+from .calibration import calibrate
+from .folding import fold_scales
+from .graphs import Subject, compiled, signature, subject, with_arrays
+from .realisation import realise
+from .report import QuantizationReport, compare
+from .scales import Grid, scheme
+
+
+def inputs_of(example: Any) -> tuple:
+    """An entry of calibration data as the arguments of a call: a tuple of them, an `Example` of a data set, or one input."""
+    if type(example) is tuple:
+        return example
+    return (getattr(example, "x", example),)
+
+
+class QuantizedModel:
+    """A quantised model: called as the original is, it computes in integers.
+
+    Attributes:
+        scheme: how many bits there are.
+        method: how it was calibrated.
+    """
+
+    def __init__(
+        self, target: Any, examples: list[tuple], scheme_name: str, method: str, rules: Any, show: bool, options: dict
+    ):
+        self._target, self._rules, self.method = target, dict(rules or {}), method
+        self.scheme, self._examples = scheme(scheme_name), examples
+        self._programs: dict[Any, Any] = {}
+        key, _ = signature(target, examples[0])
+        self._first, self._plan = self._planned(examples[0])
+        data = []
+        for example in examples:
+            own, leaves = signature(target, example)
+            if own != key:
+                raise TypeError_(
+                    "quantize: the entries of calibration_data have different types or shapes; give them one"
+                )
+            data.append(leaves)
+        self._data = data
+        self._scales = calibrate(self._plan, self._first.arrays, data, self.scheme, method, show, **options)
+
+    def _planned(self, args: tuple) -> tuple[Subject, Plan]:
+        """The graph for arguments like these, and what is rounded in it."""
+        found = subject(self._target, args)
+        return found, annotate(fold_scales(found.graph, found.count), found.count, self._rules)
+
+    def _scales_of(self, plan: Plan, arrays: Any) -> Scales:
+        """The scales of a graph for other shapes: its values are rounded in the same order.
+
+        Raises:
+            TypeError_: it has other values.
+        """
+        if plan is self._plan:
+            return self._scales
+        if len(plan.rounded) != len(self._plan.rounded) or len(plan.contractions) != len(self._plan.contractions):
+            raise TypeError_(
+                "a quantised model was called with arguments for which it is another program than in calibration"
+            )
+        grids: list[Grid] = [self._scales.values[n] for n in self._plan.rounded]
+        scales = Scales(dict(zip(plan.rounded, grids)))
+        scales.weights = {n: self._scales.weights[o] for n, o in zip(plan.contractions, self._plan.contractions)}
+        return scales
+
+    def _simulated(self, args: tuple, wide: bool = True) -> tuple[Subject, Plan, Simulated]:
+        found, plan = (
+            (self._first, self._plan)
+            if signature(self._target, args)[0] == signature(self._target, self._examples[0])[0]
+            else self._planned(args)
+        )
+        return found, plan, simulate(plan, self._scales_of(plan, found.arrays), wide)
+
+    def graph(self, *args: Any, stage: str = "realised") -> Graph:
+        """The graph for arguments like these.
+
+        Args:
+            args: as of a call; without any, an entry of the calibration data.
+            stage: "float" (scales folded), "simulated", or "realised".
+
+        Raises:
+            ValueError: there is no such stage.
+        """
+        found, plan, simulated = self._simulated(args or self._examples[0])
+        if stage == "realised":
+            return realise(simulated.graph, found.count, found.arrays)
+        if stage not in ("float", "simulated"):
+            raise ValueError(f'stage={stage!r}: choose "float", "simulated" or "realised"')
+        return with_arrays(simulated.graph if stage == "simulated" else plan.graph, found.count, found.arrays)
+
+    def _call(self, args: tuple, stage: str, executor: str) -> Any:
+        args = tuple(getattr(a, "x", a) for a in args)
+        key, leaves = signature(self._target, args)
+        program = self._programs.get((key, stage, executor))
+        if program is None:
+            result = self._first.result if stage == "realised" and not self._programs else None
+            graph = self.graph(*args, stage=stage)
+            result = result or subject(self._target, args).result
+            program = self._programs[key, stage, executor] = compiled(graph, result, executor, {})
+        return finish(program, leaves)
+
+    def __call__(self, *args: Any) -> Any:
+        """Run it on inputs as the original takes them."""
+        try:
+            return self._call(args, "realised", "native")
+        except BaseException as error:
+            problem = for_user(error, debugging())
+        raise problem
+
+    def simulated(self, *args: Any) -> Any:
+        """The result of the simulated graph, which rounds floats: that of a call, to the last integer."""
+        try:
+            return self._call(args, "simulated", "native")
+        except BaseException as error:
+            problem = for_user(error, debugging())
+        raise problem
+
+    def interpret(self, *args: Any) -> Any:
+        """Run it on the reference interpreter."""
+        return self._call(args, "realised", "interpreter")
+
+    def report(self, count: int = 16) -> QuantizationReport:
+        """The error of each layer, on the first entries of the calibration data; prints as a table, draws itself in notebooks.
+
+        Args:
+            count: of so many entries.
+        """
+        simulated = simulate(self._plan, self._scales)
+        return compare(
+            self._plan, simulated, self._scales, self._first, self._data[:count], self.scheme.name, self.method
+        )
+
+    def __repr__(self) -> str:
+        name = getattr(getattr(getattr(self._target, "spec", None), "function", self._target), "__name__", "function")
+        return (
+            f"<quantised {name}: {self.scheme.name}, {self.method}, {len(self._plan.contractions)} layers in integers>"
+        )
+
+
+def quantize(
+    model_or_fn: Any,
+    calibration_data: Iterable[Any],
+    scheme: str = "int8/int32",
+    calibrate: str = "kl",
+    *,
+    rules: Mapping[str, Any] | None = None,
+    show_progress: bool = True,
+    **options: Any,
+) -> QuantizedModel:
+    """A model or function in integers.
+
+    Args:
+        model_or_fn: a model, a decorated or plain function, an imported one. Weights are its parameters, or arrays that it reads.
+        calibration_data: inputs, each an array, or a tuple as it is called with; a data set.
+        scheme: bits of data and of sums: "int8/int32", "int8/int16" or "int16/int32".
+        calibrate: how ranges are found: "kl", "mse", "percentile" or "global_scale".
+        rules: operator -> an annotation (`relay.quantization`), in place of the registered one.
+        show_progress: whether a bar shows how far calibration is.
+        options: `percentile=99.99` of that method; `global_scale=` the one range of all data, by default the greatest there is.
+
+    Returns:
+        A function that is called like the model, with `.simulated`, `.report()` and `.trainable()`.
+
+    Raises:
+        TypeError_: it is neither a model nor a function, or inputs have different shapes.
+        ValueError_: there is no such scheme or method, or no data.
+        CompileError: it cannot be compiled.
+
+    Example:
+        >>> @relay
+        ... def layer(x):
+        ...     return np.maximum(x @ np.array([[1.0, -2.0], [0.5, 0.25]], np.float32), 0)
+        >>> data = [np.array([[1.0, 2.0]], np.float32), np.array([[-1.0, 1.0]], np.float32)]
+        >>> quantised = relay.quantize(layer, data, show_progress=False)
+        >>> bool(np.all(np.abs(quantised(data[0]) - layer(data[0])) < 0.05))
+        True
+    """
+    try:
+        examples = [inputs_of(example) for example in calibration_data]
+        return QuantizedModel(model_or_fn, _given(examples), scheme, calibrate, rules, show_progress, options)
+    except BaseException as error:
+        problem = for_user(error, debugging())
+    raise problem
+
+
+def _given(examples: list[tuple]) -> list[tuple]:
+    """The examples.
+
+    Raises:
+        ValueError_: there are none.
+    """
+    from ..utils.errors import ValueError_
+
+    if not examples:
+        raise ValueError_("quantize: calibration_data is empty")
+    return examples
+
+
+__all__ = ["QuantizedModel", "inputs_of", "quantize"]

@@ -1,0 +1,224 @@
+"""Quantised models: the simulated and the realised graph to the last integer, accuracy, schemes, calibrations, rules, shapes."""
+
+import numpy as np
+import pytest
+
+pytest.importorskip("tvm")
+
+from myia_relay import Float, Tensor, relay, relay_model
+from myia_relay.ir.prim import REGISTRY
+from myia_relay.quantization import FLOAT, rule
+from myia_relay.quantization.annotation import RULES, annotate
+from myia_relay.quantization.calibration import METHODS, Magnitudes
+from myia_relay.quantization.folding import fold_scales
+from myia_relay.quantization.graphs import runner, subject, with_arrays
+from myia_relay.quantization.scales import SCHEMES, data_grid, scheme, weight_grid
+from myia_relay.utils.errors import LoweringError, TypeError_, ValueError_
+
+RNG = np.random.default_rng(5)
+
+
+@relay_model
+def residual(x: Tensor[Float, (3, 14, 14)]) -> Tensor[Float, 5]:
+    y = relay.conv2d(x, num_filter=8, ksize=3, strides=2, padding="same", no_bias=True)
+    y = relay.relu(relay.batch_norm(y, axis=0))
+    y = relay.max_pool(y, ksize=2, strides=1)
+    z = relay.relu(relay.batch_norm(relay.conv2d(y, num_filter=8, ksize=3, padding="same"), axis=0))
+    z = relay.batch_norm(relay.conv2d(z, num_filter=8, ksize=3, padding="same"), axis=0)
+    y = relay.relu(z + y)
+    z = relay.conv2d(y, num_filter=12, ksize=3, padding="same")
+    y = relay.relu(z + relay.conv2d(y, num_filter=12, ksize=1))
+    y = relay.hard_swish(relay.conv2d(y, num_filter=12, ksize=3, padding="same", groups=12))
+    y = np.minimum(relay.relu(relay.conv2d(y, num_filter=6, ksize=1)), 6.0)
+    return relay.linear(relay.flatten_layer(relay.avg_pool(y, ksize=2)), num_hidden=5)
+
+
+def made(function, seed=0):
+    model = relay.create_model(function, seed=seed, init="kaiming_normal")
+    rng = np.random.default_rng(seed)
+    for name, array in (*model.params.items(), *model.state.items()):
+        if array.ndim == 1:
+            array[...] = rng.uniform(0.5, 1.5, array.shape) if "var" in name else rng.normal(0.1, 0.3, array.shape)
+    return model
+
+
+MODEL = made(residual)
+DATA = [RNG.standard_normal((3, 14, 14)).astype(np.float32) for _ in range(6)]
+
+
+def relative(found, wanted):
+    return np.linalg.norm(found - wanted) / np.linalg.norm(wanted)
+
+
+@pytest.mark.parametrize("name, method, most", [
+    ("int8/int32", "kl", 0.1), ("int8/int16", "mse", 0.1), ("int16/int32", "global_scale", 0.01),
+])  # fmt: skip
+def test_simulated_and_realised_agree_to_the_last_integer(name, method, most):
+    quantised = relay.quantize(MODEL, DATA, scheme=name, calibrate=method, show_progress=False)
+    for x in [*DATA, 3 * DATA[0], np.zeros_like(DATA[0])]:
+        found = quantised(x)
+        np.testing.assert_array_equal(found, quantised.simulated(x))
+        np.testing.assert_array_equal(found, quantised.interpret(x))
+        if x is DATA[1]:
+            assert 0 < relative(found, MODEL(x)) < most
+    names = [n.fn.name for n in quantised.graph().nodes]
+    assert names.count("conv2d_integer") == 7 and names.count("dot_integer") == 1 and "conv2d" not in names
+    assert (
+        names.count("requantize") == 5 and names.count("quantize_linear") == 3
+    )  # one of them for a sum that is added to another
+    assert "batch" not in str(quantised.graph(stage="float"))
+
+
+def test_what_is_between_two_convolutions_is_no_array():
+    """Sums, biases, residuals and scales are part of the kernels of the convolutions."""
+    quantised = relay.quantize(MODEL, DATA, show_progress=False)
+    quantised(DATA[0])
+    kernels = next(iter(quantised._programs.values())).run.kernels
+    assert sum("conv2d_words" in name for name in kernels) == 6
+    assert not [name for name in kernels if name.split("_", 1)[1] in ("requantize", "add", "maximum", "reshape", "mul")]
+
+
+def test_a_function_with_arrays_and_products():
+    w, v = (RNG.standard_normal(s).astype(np.float32) for s in ((20, 16), (16, 7)))
+    bias = RNG.standard_normal(16).astype(np.float32)
+
+    @relay
+    def f(x, y):
+        hidden = np.maximum(x @ w + bias, 0)
+        return hidden @ v - y, np.sum(hidden)
+
+    data = [
+        (RNG.standard_normal((3, 20)).astype(np.float32), RNG.standard_normal(7).astype(np.float32)) for _ in range(4)
+    ]
+    quantised = relay.quantize(f, data, calibrate="mse", show_progress=False)
+    for found, wanted, simulated in zip(quantised(*data[0]), f(*data[0]), quantised.simulated(*data[0]), strict=True):
+        assert relative(found, wanted) < 0.03 and type(found) is type(wanted)
+        np.testing.assert_array_equal(found, simulated)
+    other = RNG.standard_normal((9, 20)).astype(np.float32)  # as many rows as one likes
+    assert quantised(other, data[0][1])[0].shape == (9, 7)
+    np.testing.assert_array_equal(quantised(other, data[0][1])[0], quantised.simulated(other, data[0][1])[0])
+    np.testing.assert_array_equal(quantised(other[:3], data[0][1])[0], quantised(other, data[0][1])[0][:3])
+
+
+def test_rules_of_one_call_and_registered_ones():
+    def first_in_float(node, number):
+        return FLOAT if number == 0 and not seen.add(node) and len(seen) == 1 else RULES["conv2d"](node, number)
+
+    seen = set()
+    quantised = relay.quantize(MODEL, DATA, rules={"conv2d": first_in_float}, show_progress=False)
+    names = [n.fn.name for n in quantised.graph().nodes]
+    assert names.count("conv2d") == 1 and names.count("conv2d_integer") == 6
+    before = RULES["conv2d"]
+    try:
+        rule("conv2d")(lambda node, number: FLOAT)
+        quantised = relay.quantize(MODEL, DATA, show_progress=False)
+        assert "conv2d_integer" not in [n.fn.name for n in quantised.graph().nodes]
+    finally:
+        RULES["conv2d"] = before
+    with pytest.raises(ValueError_, match="there is no operator 'conv2b'; did you mean 'conv2d'"):
+        rule("conv2b")
+
+
+def test_scales_of_channels_become_part_of_filters():
+    found = subject(MODEL, (DATA[0],))
+    folded = fold_scales(found.graph, found.count)
+    for x in DATA[:2]:
+        exact, close = (
+            np.asarray(runner(with_arrays(g, found.count, found.arrays), "interpreter")(x))
+            for g in (found.graph, folded)
+        )
+        np.testing.assert_allclose(close, exact, rtol=0, atol=1e-5 * np.abs(exact).max())
+    names = [n.fn.name for n in with_arrays(folded, found.count, found.arrays).nodes]
+    assert names.count("mul") == 1 and "sqrt" not in names  # of hard_swish
+
+
+def test_sums_never_overflow():
+    """Of the worst data that the grids allow."""
+    for name in SCHEMES:
+        s = scheme(name)
+        for signed in (False, True):
+            grid = data_grid(3.7, signed, s)
+            assert grid.high * grid.scale >= 3.7
+            w = np.sign(RNG.standard_normal((4, 600, 3, 3))) * [[[[1.0]]], [[[1e-3]]], [[[1e-9]]], [[[0.0]]]]
+            weights = weight_grid(w, np.abs(w).reshape(4, -1).max(1), 0, grid, s)
+            steps = np.abs(weights.steps(w)).reshape(4, -1)
+            most = max(grid.high, -grid.low)
+            assert steps.sum(1).max() * most < 1 << 31
+            if name == "int8/int16":
+                assert 2 * most * steps.max() < 1 << 15
+            mantissa = np.asarray(grid.mantissa * weights.mantissa)
+            assert mantissa.max() < 1 << 31 and np.all(
+                np.ldexp(mantissa.astype(float), -grid.exponent - weights.exponent) == grid.scale * weights.scale
+            )
+
+
+def test_methods_of_calibration():
+    values = np.concatenate([RNG.standard_normal(100_000), [40.0]])  # one outlier
+    found = Magnitudes()
+    found.extend(values)
+    found.count(values)
+    limits = {name: method(found, 127) for name, method in METHODS.items() if method is not None}
+    assert found.greatest == 40 and all(3 < limit < 30 for limit in limits.values()), limits
+    uniform = Magnitudes()
+    flat = RNG.uniform(0, 1, 100_000)
+    uniform.extend(flat)
+    uniform.count(flat)
+    assert all(method(uniform, 255) > 0.9 for method in METHODS.values() if method is not None)
+    assert not uniform.signed and found.signed
+
+
+def test_the_simulated_graph_is_differentiable():
+    scale = np.float32(0.1)
+    prim = REGISTRY["simulated_quantize"]
+    x = np.array([-2.0, -0.26, 0.0, 0.04, 0.26, 2.0], np.float32)
+    np.testing.assert_allclose(prim.reference(x, scale, low=-8, high=7), [-0.8, -0.3, 0, 0, 0.3, 0.7], rtol=1e-6)
+    np.testing.assert_allclose(prim.reference(np.array([0.05, -0.05]), 0.1, low=-8, high=7), [0.1, 0.0])  # halves up
+    dx, dscale = prim.vjp_rule(x, scale, None, np.ones_like(x), low=-8, high=7)
+    np.testing.assert_array_equal(dx, [0, 1, 1, 1, 1, 0])
+    assert dscale is None
+
+
+def test_report():
+    quantised = relay.quantize(MODEL, DATA, show_progress=False)
+    report = quantised.report(4)
+    assert len(report.rows) == 8 and all(0 < row.error < 0.2 for row in report.rows)
+    assert "conv2d" in str(report) and "matvec" in str(report) and "int8/int32, kl" in str(report)
+    assert report._repr_html_().count("<rect") == 8
+
+
+def test_refusals():
+    with pytest.raises(ValueError_, match="calibration_data is empty"):
+        relay.quantize(MODEL, [])
+    with pytest.raises(ValueError_, match="choose one of int8/int16, int8/int32, int16/int32"):
+        relay.quantize(MODEL, DATA, scheme="int4/int32", show_progress=False)
+    with pytest.raises(ValueError_, match="choose one of kl, mse, percentile, global_scale"):
+        relay.quantize(MODEL, DATA, calibrate="max", show_progress=False)
+    with pytest.raises(ValueError_, match="no option 'percent'"):
+        relay.quantize(MODEL, DATA, percent=3, show_progress=False)
+    with pytest.raises(TypeError_, match="create_model"):
+        relay.quantize(residual, DATA)
+    with pytest.raises(TypeError_, match="not int"):
+        relay.quantize(3, DATA)
+    with pytest.raises(ValueError_, match="never a finite number"):
+        relay.quantize(MODEL, [np.full_like(DATA[0], np.nan)], show_progress=False)
+
+    @relay
+    def prints(x):
+        print("x")
+        return x @ np.ones((3, 3), np.float32)
+
+    with pytest.raises(LoweringError, match="without effects"):
+        relay.quantize(prints, [np.ones((3, 3), np.float32)], show_progress=False)
+
+    @relay
+    def g(x):
+        return x @ np.ones((3, 3), np.float32)
+
+    with pytest.raises(TypeError_, match="different types or shapes"):
+        relay.quantize(g, [np.ones((3, 3), np.float32), np.ones((2, 3), np.float32)], show_progress=False)
+
+
+def test_the_plan_rounds_each_value_once():
+    found = subject(MODEL, (DATA[0],))
+    plan = annotate(fold_scales(found.graph, found.count), found.count)
+    assert len(plan.contractions) == 8 and len(plan.rounded) == len(set(plan.rounded)) == 8
