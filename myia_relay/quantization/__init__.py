@@ -14,7 +14,7 @@ Source: J. Roesch et al., "Relay: A High-Level Compiler for Deep Learning" (2019
 """
 
 from .annotation import CONTRACT, EXACT, FLOAT, KEEP, Contract, rule
-from .quantized import QuantizedModel, quantize
+from .quantized import QuantizedModel
 from .report import QuantizationReport
 
-__all__ = ["CONTRACT", "EXACT", "FLOAT", "KEEP", "Contract", "QuantizationReport", "QuantizedModel", "quantize", "rule"]
+__all__ = ["CONTRACT", "EXACT", "FLOAT", "KEEP", "Contract", "QuantizationReport", "QuantizedModel", "rule"]

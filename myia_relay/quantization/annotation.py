@@ -18,6 +18,7 @@ all values between roundings are exact; in float32, for training, nearly.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -55,16 +56,16 @@ class Contract:
 CONTRACT = Contract()
 Annotation = Contract | str
 Rule = Callable[[Apply, int], Any]
-"""(application, how many contractions come before it) -> what it is for quantisation."""
+"""(application, how many of the same operator come before it) -> what it is for quantisation."""
 
 RULES: dict[str, Rule] = {}
 
 
 def rule(operator: str) -> Callable[[Rule], Rule]:
-    """Say how an operator is quantised: a decorator for a function of an application and the number of contractions before it.
+    """Say how an operator is quantised: a decorator for a function of an application and its number.
 
     Args:
-        operator: name of a primitive, as `f.ir()` shows it.
+        operator: name of a primitive, as `f.ir()` shows it. Applications of one are numbered in program order.
 
     Returns:
         The decorator; it returns the function as it is. A later rule for an operator takes the place of an earlier one.
@@ -132,10 +133,13 @@ def annotate(graph: Graph, count: int, rules: Mapping[str, Any] | None = None) -
     """
     plan = Plan(graph, count, static_nodes(graph, count))
     own = {**RULES, **{name: r if callable(r) else (lambda *_, r=r: r) for name, r in (rules or {}).items()}}
+    numbers: Counter[str] = Counter()
     for node in graph.nodes:
         if node in plan.static:
             continue
-        found = own[applied(node)](node, len(plan.contractions)) if applied(node) in own else FLOAT
+        name = applied(node)
+        found = own[name](node, numbers[name]) if name in own else FLOAT
+        numbers[name] += 1
         if isinstance(found, Contract):
             if _is_contraction(plan, node, found):
                 plan.contractions.append(node)

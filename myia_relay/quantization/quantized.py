@@ -171,7 +171,7 @@ def quantize(
         options: `percentile=99.99` of that method; `global_scale=` the one range of all data, by default the greatest there is.
 
     Returns:
-        A function that is called like the model, with `.simulated`, `.report()` and `.trainable()`.
+        A function that is called like the model, with `.simulated(x)`, `.report()` and `.graph()`.
 
     Raises:
         TypeError_: it is neither a model nor a function, or inputs have different shapes.
