@@ -53,10 +53,10 @@ def fold_scales(graph: Graph, count: int) -> Graph:
         graph: its parameters are inputs, then arrays.
         count: of the inputs.
     """
-    return _Folding(graph, count).run()
+    return _FoldScales(graph, count).run()
 
 
-class _Folding:
+class _FoldScales:
     def __init__(self, graph: Graph, count: int):
         self.graph, self.static = graph, static_nodes(graph, count)
         self.new, self.env = same_interface(graph)
