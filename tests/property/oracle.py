@@ -249,7 +249,8 @@ def disturbing(rng: random.Random, turning: float = 0.5) -> dict:
             size = np.abs(x) if scale is None else scale
             with np.errstate(all="ignore"):
                 off = (size * (EPS[x.dtype] * ulps) * noise).astype(x.dtype)
-                return np.where(np.isfinite(x), x + np.where(np.isfinite(off), off, 0), x).astype(x.dtype)
+                moved = np.isfinite(x) & np.isfinite(off) & (off != 0)  # -0.0 + 0.0 would be 0.0
+                return np.where(moved, x + off, x).astype(x.dtype)
         return x
 
     def signs(x):
