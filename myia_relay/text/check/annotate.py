@@ -200,7 +200,11 @@ class TypeWriter:
         clauses = list(function.relations)
         if not any(c.args is None for c in clauses):
             for relation in self.relations:
-                types = [self.type(x) for x in (*relation.args, relation.result)]
+                own = (*relation.args, relation.result)
+                if list(map(_identity, own)) == list(map(_identity, (*t.params, t.result))):
+                    clauses.append(RelationClause("Broadcast"))
+                    continue
+                types = [self.type(x) for x in own]
                 if all(x is not None for x in types):
                     clauses.append(RelationClause("Broadcast", tuple(x for x in types if x is not None)))
         return replace(
