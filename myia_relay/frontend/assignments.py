@@ -129,6 +129,8 @@ def bind_target(p: ParseContext, target: ast.AST, value: Node) -> None:
         of = ast.unparse(target.value)
         bound_to = f"{of} = " if isinstance(target.value, ast.Name) and of != "self" else ""
         advice = f"write {bound_to}dataclasses.replace({of}, {target.attr}=value)"
+        if target.attr == "requires_grad":
+            advice = f"name what to differentiate by: relay.grad(f, {of!r})"
         raise p.refuse(f"'.{target.attr}' cannot be assigned to: objects do not change; {advice}", target)
     else:
         raise p.refuse(f"'{type(target).__name__}' cannot be assigned to", target)
@@ -320,10 +322,22 @@ def assign(p: ParseContext, stmt: ast.Assign) -> None:
         # A lambda that is assigned to a name may call itself by it and refer to names that are bound later, as a `def`
         # may.
         value: Node = closure(p, stmt.value, stmt.targets[0].id)
+    elif isinstance(stmt.value, ast.GeneratorExp) and isinstance(stmt.targets[0], ast.Tuple | ast.List):
+        value = p.expr(_as_list(stmt, stmt.value))  # unpacking takes all of it before it binds anything
+        if len(stmt.targets) > 1:  # the second target would find nothing
+            raise p.refuse("a generator expression can be unpacked once; write a list comprehension in brackets", stmt)
     else:
         value = p.looked_up(stmt.value)
     for target in stmt.targets:
         bind_target(p, target, value)
+
+
+def _as_list(stmt: ast.Assign, value: ast.GeneratorExp) -> ast.ListComp:
+    """A generator expression as the list of what it yields; the same object each time that the function is parsed."""
+    made = stmt.__dict__.get("_listed")
+    if made is None:
+        made = stmt.__dict__["_listed"] = ast.copy_location(ast.ListComp(value.elt, value.generators), value)
+    return made
 
 
 @handles(STATEMENTS, ast.AnnAssign)

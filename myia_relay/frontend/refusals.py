@@ -28,6 +28,20 @@ _ADVICE: dict[type, str] = {
     "write a list comprehension in brackets",
     ast.Starred: "a starred expression is not possible here; write it inside a tuple or a list",
 }
+_CONTEXTS = {
+    name: f"'with {name}()' is not needed, and 'with' is not part of the language: {text}"
+    for name, text in (
+        (
+            "no_grad",
+            "derivatives are computed where grad asks for them; relay.stop_gradient(x) keeps them from a value",
+        ),
+        ("inference_mode", "derivatives are computed where grad asks for them; call the function itself"),
+        ("enable_grad", "derivatives are computed where grad asks for them: relay.grad(f)(x)"),
+        ("autocast", "cast arrays with x.astype(dtype), or write relay.fit(..., precision='bfloat16')"),
+        ("errstate", "floats follow IEEE and warn of nothing; @relay(debug_nans=True) finds the first NaN"),
+    )
+}
+"""What is said of blocks that other libraries want."""
 for _name, _text in (
     ("TryStar", _ADVICE[ast.Try].replace("'try'", "'try' with 'except*'")),
     (
@@ -43,6 +57,9 @@ for _name, _text in (
 def refuse_statement(p: ParseContext, stmt: ast.stmt) -> ParseError:
     """The error for a statement that has no handler."""
     message = _ADVICE.get(type(stmt), f"'{type(stmt).__name__}' statements are not part of the language")
+    if isinstance(stmt, ast.With):
+        called = ast.unparse(stmt.items[0].context_expr).partition("(")[0].rpartition(".")[2]
+        message = _CONTEXTS.get(called, message)
     return p.refuse(message, _first_line(stmt))
 
 

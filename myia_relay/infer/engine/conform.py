@@ -191,6 +191,8 @@ def entry_node(frame: Frame, value: Val, elem: Type) -> Node:
         fits = False
     if not fits:
         hint = "; write 0.0 rather than 0 where floats are meant" if str(want) == "float" and str(have) == "int" else ""
+        if str(want) == "float" and str(have).startswith("np.float"):
+            hint = "; convert it: float(...)"
         if str(want) == "None":
             hint = "; begin with entries of the type that they will have: [0] * n, or [0.0] * n"
         raise TypeError_(f"a list has entries of one type: this one has {want}, and is given {have}{hint}")

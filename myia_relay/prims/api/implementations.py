@@ -19,6 +19,9 @@ from ...utils.errors import TypeError_, nearest
 IMPLEMENTATIONS: dict[Callable, Implementation] = {}
 METHODS: dict[str, Implementation] = {}
 
+ELSEWHERE = {"dim": "axis", "keepdim": "keepdims", "dims": "axes", "other": "y"}
+"""Names that arguments have in PyTorch -> those of NumPy."""
+
 
 class Implementation:
     """What a function means in compiled code.
@@ -56,7 +59,8 @@ class Implementation:
                 raise TypeError_(f"{self.name}: the argument '{key}' has no name in NumPy: write it by position")
             if key not in self.keywords:
                 known = ", ".join(self.keywords[1:]) or "none"
-                advice = nearest(key, self.keywords)
+                other = ELSEWHERE.get(key)
+                advice = f"; write {other}=" if other in self.keywords else nearest(key, self.keywords)
                 if key == "out":
                     advice = f": write out = {self.name}(...), or out[:] = ... for a part of a local array"
                 raise TypeError_(
