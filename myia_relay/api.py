@@ -378,7 +378,8 @@ class Relay(Inspectable, Remade):
         from .infer.entry import new_engine
         from .pipeline import compress
 
-        engine = new_engine(parse_marked if self.options.get("marked") else parse, compress, structural)
+        parsed = {None: parse, True: parse_marked, "library": functools.partial(parse, marked=True)}
+        engine = new_engine(parsed[self.options.get("marked")], compress, structural)
         engine.static_lists, engine.promotes = static, chosen
         try:
             return self._inferred(engine, treedefs, keywords)

@@ -143,8 +143,14 @@ class Inspectable:
         """
         from .debug.session import Session
 
-        marked = self._anew(marked=True, executor="interpreter")
-        return Session(getattr(self, "__name__", "f"), lambda: self._run_of(marked, args, kwargs))
+        marked: dict[bool, Any] = {}
+
+        def begin(library: bool) -> MarkedRun:
+            if library not in marked:
+                marked[library] = self._anew(marked="library" if library else True, executor="interpreter")
+            return self._run_of(marked[library], args, kwargs)
+
+        return Session(getattr(self, "__name__", "f"), begin)
 
     def _run_of(self, marked: Any, args: tuple, kwargs: dict) -> MarkedRun:
         """A program that is suspended at marks, with copies of the arguments."""

@@ -62,8 +62,9 @@ class Session:
         gradients: of variables, by name: see `debug.gradients.Gradients`.
     """
 
-    def __init__(self, name: str, begin: Callable[[], MarkedRun]):
+    def __init__(self, name: str, begin: Callable[[bool], MarkedRun]):
         self.name = name
+        self.library = False
         self.breakpoints: dict[int, Breakpoint] = {}
         self._begin = begin
         self._numbers = 0
@@ -179,8 +180,14 @@ class Session:
         """Go on until a breakpoint, an exception or the end."""
         return self._go(lambda: False)
 
-    def restart(self) -> Session:
-        """Begin again, with the same arguments and breakpoints."""
+    def restart(self, library: bool | None = None) -> Session:
+        """Begin again, with the same arguments and breakpoints.
+
+        Args:
+            library: whether functions of this package that are written in the language, such as `np.sort` or a layer, are
+                stepped into; None: as before. In a new session they are single steps.
+        """
+        self.library = self.library if library is None else library
         self.event, self.finished = "call", False
         self.value: Any = None
         self.exception: BaseException | None = None
@@ -191,7 +198,7 @@ class Session:
         self._first = False  # whether this is the first line of a call
         self._count = 0
         self._leaving = False
-        self._run = self._begin()
+        self._run = self._begin(self.library)
         return self._go(lambda: self.event == "line")
 
     def up(self, count: int = 1) -> Session:

@@ -202,6 +202,11 @@ class Terminal(cmd.Cmd):
         self.session.restart()
         self.show_place()
 
+    def do_library(self, arg: str) -> None:
+        """library: begin again, and step into functions of this package too; once more: over them, as before."""
+        self.session.restart(library=not self.session.library)
+        self.show_place()
+
     def do_jump(self, arg: str) -> None:
         """j(ump) is not possible: the program is compiled, and its lines have an order."""
         self.error("the program cannot jump: its control flow is compiled; use 'until', 'tbreak' or 'restart'")

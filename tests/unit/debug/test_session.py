@@ -404,3 +404,46 @@ def test_models_of_layers_and_other_models():
     for name, g in gradients.items():
         np.testing.assert_allclose(session.value[1][name], g, rtol=1e-3, atol=1e-3)
     assert [g.shape for g in session.gradients.visits("net.x")[1:]] == [(3, 4)] * 4
+
+
+def test_into_functions_of_the_package():
+    @relay
+    def f(x):
+        y = np.sort(x) * 2.0
+        return np.sum(np.gradient(y))
+
+    x = np.array([3.0, 1.0, 2.0])
+    for program in (f, grad(f)):
+        session = program.debug(x)
+        seen = set()
+        while not session.finished:
+            seen.add(session.function)
+            session.step()
+        assert seen == {"f"}
+        session.restart(library=True)
+        lines = []
+        while not session.finished:
+            lines.append((session.function, session.source))
+            session.step()
+        assert {"f", "sort", "gradient"} < {name for name, _ in lines}
+        assert ("sort", "a = np.asarray(a)") in lines
+        assert np.array_equal(session.value, program(x))
+        session.restart()
+        assert session.library and not session.restart(library=False).step().step().stack[1:]
+
+
+def test_into_layers():
+    model = relay.create_model(small_net, seed=1)
+
+    @relay
+    def run(model, x):
+        return model(x)
+
+    x = np.linspace(0, 1, 4).astype(np.float32)
+    session = run.debug(model, x).restart(library=True).cont()
+    assert np.allclose(session.value, run(model, x))
+
+
+@relay_model
+def small_net(x: Tensor[Float, 4]):
+    return relay.layer_norm(relay.gelu(relay.linear(x, num_hidden=3)))
