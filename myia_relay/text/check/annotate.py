@@ -111,17 +111,22 @@ def _inner(checked: Checked, e: Expression) -> Iterator[tuple[Function, Scheme |
 
 def _rebuilt(checked: Checked, function: Function, writers: dict) -> Function:
     """A function with the types of all functions within."""
-    originals = list(writers)
-    # `rewritten` hands on functions whose bodies may have changed, so they are told by their parameters.
-    by_params = {f.params: f for f in originals if f.params}
+    order: list[Function] = []
+
+    def visit(e: Expression) -> Expression:
+        if isinstance(e, Function):
+            order.append(e)
+        return e
+
+    rewritten(function, visit)
+    originals = iter(order)  # `rewritten` hands on functions whose bodies have changed, in the same order
 
     def change(e: Expression) -> Expression:
-        if isinstance(e, Function):
-            original = e if e in writers else by_params.get(e.params)
-            if original is not None:
-                writer, scheme = writers[original]
-                return writer.function(e, checked.types[original], scheme)
-        return e
+        if not isinstance(e, Function):
+            return e
+        original = next(originals)
+        writer, scheme = writers[original]
+        return writer.function(e, checked.types[original], scheme)
 
     out = rewritten(function, change)
     assert isinstance(out, Function)

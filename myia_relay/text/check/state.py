@@ -12,7 +12,8 @@ from typing import Any
 
 from ...utils.errors import CompileError, NameError_, nearest
 from ...utils.trampoline import Steps
-from ..operators.declare import OPERATORS, RelayOperator, find
+from ..operators.declare import RelayOperator, find
+from ..operators.rules import broadcast
 from ..span import Span, loc
 from ..terms.show import show
 from ..terms.solver import Facts, Solver, TypeRelation
@@ -35,6 +36,9 @@ from ..tree import (
 from .annotations import Annotations
 from .checked import Instance, Scheme
 from .schemes import instantiate
+
+BROADCAST = broadcast()
+"""The relation behind `where Broadcast`: of any dtype."""
 
 STEPS: dict[type, Callable[[Inference, Any], Steps]] = {}
 """A class of expressions -> the step that infers the type of one."""
@@ -207,7 +211,7 @@ def relations_of(poly: PolyTerm) -> list[TypeRelation]:
 
 def declared_relation(name: str, types: tuple[Any, ...], span: Span | None) -> TypeRelation:
     """A relation that stands behind `where`, over types of arguments and of the result."""
-    rule = _identity if name == "Identity" else OPERATORS["add"].relation
+    rule = _identity if name == "Identity" else BROADCAST
     return TypeRelation(name, rule, types[:-1], types[-1], None, span, (), name)
 
 

@@ -156,7 +156,7 @@ def conv_attrs(axes: int) -> dict[str, Attr]:
         "data_layout": Attr("str", f"NC{SPATIAL[axes]}"),
         "kernel_layout": Attr("str", f"OI{SPATIAL[axes]}"),
         "out_layout": Attr("str", ""),
-        "out_dtype": Attr("str", ""),
+        "out_dtype": Attr("out_dtype", ""),
     }
 
 

@@ -34,7 +34,7 @@ class Attr:
 
     Attributes:
         kind: "int", "ints" (one or a list), "sections" (the same, told apart), "float", "floats", "number", "bool", "str",
-            "dtype", or words of which it is one.
+            "dtype", "out_dtype" (may be empty), or words of which it is one.
         default: TVM's; None says that it may be left out or given as None.
     """
 
@@ -82,7 +82,9 @@ class Attr:
                 return bool(value) if isinstance(value, bool) or value in (0, 1) else NEEDED
             case "str":
                 return value if isinstance(value, str) else NEEDED
-            case "dtype":
+            case "out_dtype" if value == "":
+                return value
+            case "dtype" | "out_dtype":
                 return value if isinstance(value, str) and value in DTYPES else NEEDED
         return value
 
@@ -97,6 +99,7 @@ _KINDS = {
     "bool": "True or False",
     "str": "a text",
     "dtype": 'the name of a dtype, such as "float32"',
+    "out_dtype": 'the name of a dtype, or "" for that of the operands',
     "any": "any value",
 }
 

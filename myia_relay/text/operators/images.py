@@ -36,7 +36,7 @@ RESIZE = {
     "cubic_alpha": Attr("float", -0.5),
     "cubic_exclude": Attr("int", 0),
     "extrapolation_value": Attr("float", 0.0),
-    "out_dtype": Attr("str", None),
+    "out_dtype": Attr("out_dtype", None),
 }
 
 

@@ -23,7 +23,7 @@ from .declare import Attr, operator
 from .rules import accept, axis_of, broadcast_size
 from .staged import array, arrays, finished, permuted, require_sizes, reshaped
 
-OUT = Attr("str", "")
+OUT = Attr("out_dtype", "")
 
 
 def out_dtype(facts: Facts, dtype: Any) -> Any:

@@ -184,7 +184,10 @@ def _zeros(spans: dict[str, Any]) -> dict[str, Any]:
 
 def _batch_flatten(facts: Facts) -> None:
     t = facts.tensor(0)
-    first, *rest = shape_first(facts, t)
+    shape = shape_first(facts, t)
+    if not shape:
+        raise ShapeError("nn.batch_flatten takes a tensor with at least one axis")
+    first, *rest = shape
     facts.gives_tensor((first, facts.compute(_product, *rest)), t.dtype)
 
 

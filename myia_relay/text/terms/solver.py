@@ -307,7 +307,10 @@ class Facts:
             return out
         if t is POISON:
             raise Poisoned
-        why = ", which is declared and so stands for every type" if isinstance(t, Rigid) else ""
+        why = ""
+        if isinstance(t, Rigid):
+            given = ", ".join(map(show, self.relation.args))
+            why = f", which is declared and so stands for every type; it is applied to ({given})"
         raise TypeError_(f"{self.name} takes a tensor, and {called} is {show(t)}{why}")
 
     def tensors(self, index: int) -> list[TensorTerm]:
