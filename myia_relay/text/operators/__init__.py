@@ -10,6 +10,7 @@ from . import (
     creation,
     dynamic,
     elementwise,
+    gradients,  # noqa: F401  registers a prefix
     images,
     indexing,
     layouts,

@@ -219,9 +219,55 @@ class Callable_:
         return self.operator.name
 
 
-OPERATORS: dict[str, RelayOperator] = {}
-CALLABLES: dict[str, Callable[..., Any]] = {}
+class OperatorTable(dict[str, Any]):
+    """A table by names of operators. Names with a derived prefix (`grad.NAME`) are entries too, made when they are first asked
+    for; iteration does not show them.
+    """
+
+    def __contains__(self, name: object) -> bool:
+        return super().__contains__(name) or (isinstance(name, str) and derived(name) is not None)
+
+    def __missing__(self, name: str) -> Any:
+        if derived(name) is None:
+            raise KeyError(name)
+        return (DERIVED_CALLABLES if self is CALLABLES else DERIVED)[name]
+
+    def get(self, name: str, default: Any = None) -> Any:
+        """The entry of a name."""
+        return self[name] if name in self else default
+
+
+OPERATORS: dict[str, RelayOperator] = OperatorTable()
+CALLABLES: dict[str, Callable[..., Any]] = OperatorTable()
 """Name of an operator -> the callable that a parsed graph applies, with the attributes as keyword arguments."""
+DERIVED: dict[str, RelayOperator] = {}
+DERIVED_CALLABLES: dict[str, Callable[..., Any]] = {}
+DERIVATIONS: dict[str, Callable[[RelayOperator], RelayOperator]] = {}
+"""Prefix of a name -> the operator that follows from the one that the rest of the name means."""
+
+
+def derived(name: str) -> RelayOperator | None:
+    """The operator that a name with a prefix of `DERIVATIONS` means; None if there is none."""
+    if name in DERIVED:
+        return DERIVED[name]
+    prefix, _, rest = name.partition(".")
+    base = OPERATORS.get(rest) if prefix in DERIVATIONS else None
+    if base is None or not base.staged:
+        return None
+    found = DERIVED[name] = DERIVATIONS[prefix](base)
+    DERIVED_CALLABLES[name] = _registered(found)
+    return found
+
+
+def _registered(declared: RelayOperator) -> Callable[..., Any]:
+    """What a parsed graph applies for an operator that is staged."""
+    target: Any = Callable_(declared)
+    implementation = IMPLEMENTATIONS[target] = Implementation(
+        declared.name, declared.function, tuple(declared.attrs)
+    )
+    implementation.keywords = (*implementation.positional, *declared.attrs)
+    implementation.required = ()  # the checker has seen to that
+    return target
 
 
 def operator(
@@ -249,14 +295,7 @@ def operator(
     def register(function: Callable[..., Any]) -> Callable[..., Any]:
         options.setdefault("doc", (function.__doc__ or "").strip().split("\n")[0])
         declared = OPERATORS[name] = RelayOperator(name, args, relation, function, attrs or {}, **options)
-        if declared.staged:
-            target: Any = Callable_(declared)
-            implementation = IMPLEMENTATIONS[target] = Implementation(name, function, tuple(declared.attrs))
-            implementation.keywords = (*implementation.positional, *declared.attrs)
-            implementation.required = ()  # the checker has seen to that
-            CALLABLES[name] = target
-        else:
-            CALLABLES[name] = function
+        CALLABLES[name] = _registered(declared) if declared.staged else function
         return function
 
     return register

@@ -11,6 +11,7 @@ from .dead_code import DeadCodeElimination
 from .fold_constant import FoldConstant
 from .forms import ToANormalForm, ToGraphNormalForm
 from .fusion import FuseOps
+from .gradients import Gradient
 from .infer_type import InferType
 from .inlining import Inline
 from .lambda_lifting import LambdaLift
@@ -28,6 +29,7 @@ __all__ = [
     "FoldConstant",
     "FoldScaleAxis",
     "FuseOps",
+    "Gradient",
     "InferType",
     "Inline",
     "LambdaLift",

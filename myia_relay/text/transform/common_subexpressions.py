@@ -88,7 +88,7 @@ class _Merge(TreeRewriter):
             return False
         if isinstance(op, CallExpr) and isinstance(op.callee, OperatorName):
             return True
-        if any(map(self.is_polymorphic, operands(op))):
+        if any(map(self.is_polymorphic, op.args if isinstance(op, CallExpr) else operands(op))):
             return False
         if isinstance(op, CallExpr):
             if isinstance(op.callee, ConstructorName):

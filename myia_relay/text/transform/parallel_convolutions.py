@@ -63,11 +63,12 @@ class _Combination:
         for group in groups.values():
             if len(group) >= self.least:
                 combined[group[0][0]] = group
+        written = {s.local: s for s in statements(block)}
         gone = {local for group in combined.values() for local, _ in group}
         out: list[Statement] = []
         for s in statements(block):
             if s.local in combined:
-                self.emit(combined[s.local], out)
+                self.emit(combined[s.local], written, out)
             if s.local not in gone:
                 out.append(replace(s, value=self.inner(s.value)) if scopes(s.value) else s)
         return body(out, self.inner(result(block)), block.span)
@@ -84,7 +85,9 @@ class _Combination:
         window = tuple(s for k, s in enumerate(shape) if k != layer.out)
         return (atom_key(layer.op.args[0]), window, attributes, self.types.dtype(layer.op.args[1]))
 
-    def emit(self, group: list[tuple[Local, LinearLayer]], out: list[Statement]) -> None:
+    def emit(
+        self, group: list[tuple[Local, LinearLayer]], written: dict[Local, Statement], out: list[Statement]
+    ) -> None:
         """Compute all convolutions of a group at once, and take the result apart."""
         first = group[0][1]
         op = first.op
@@ -102,4 +105,4 @@ class _Combination:
         ends = tuple(sum(sizes[: k + 1]) for k in range(len(sizes) - 1))
         parts = bound(apply("split", whole, span=op.span, indices_or_sections=ends, axis=first.channel))
         for k, (local, _) in enumerate(group):
-            out.append(Let(local, Projection(parts, k, span=op.span), span=op.span))
+            out.append(replace(written[local], value=Projection(parts, k, span=op.span)))

@@ -62,6 +62,9 @@ class Scale(NamedTuple):
 
 class _ScaleFolding(TreeRewriter):
     """Attributes:
+    made: local -> its operation.
+    behind: local -> the layer that its value comes from.
+    here: the locals of the block at hand.
     left: locals whose operations have been replaced by others.
     """
 
@@ -69,11 +72,12 @@ class _ScaleFolding(TreeRewriter):
         super().__init__()
         self.types, self.uses = types, uses
         self.made: dict[Local, Expression] = {}
-        self.here: list[Local] = []
+        self.behind: dict[Local, LinearLayer | None] = {}
+        self.here: set[Local] = set()
         self.left: set[Local] = set()
 
     def block(self, block: Expression) -> Expression:
-        around, self.here = self.here, []
+        around, self.here = self.here, set()
         try:
             return super().block(block)
         finally:
@@ -87,8 +91,7 @@ class _ScaleFolding(TreeRewriter):
 
     def bind(self, s: Statement, value: Expression, out: list[Statement]) -> None:
         super().bind(s, value, out)
-        self.made[s.local] = value
-        self.here.append(s.local)
+        self.note(s.local, value)
 
     def operation(self, op: Expression, local: Local | None, out: list[Statement]) -> Expression:
         name = operator_of(op)
@@ -122,22 +125,20 @@ class _ScaleFolding(TreeRewriter):
 
     def layer_behind(self, x: Expression) -> LinearLayer | None:
         """The layer that a value comes from, through operators that factors of channels may pass."""
-        while isinstance(x, LocalVar):
-            op = self.made.get(x.local)
-            layer = layer_of(op)
-            if layer is not None or not isinstance(op, CallExpr):
-                return layer
-            if operator_of(op) in ("add", "subtract", "multiply"):
-                x = next(
-                    (a for a in op.args if isinstance(a, LocalVar) and self.layer_behind(a) is not None), op.args[0]
-                )
-                if not isinstance(x, LocalVar) or x.local not in self.made:
-                    return None
-            elif operator_of(op) in (*THROUGH, *LINEAR, "nn.bias_add"):
-                x = op.args[0]
-            else:
-                return None
-        return None
+        return self.behind.get(x.local) if isinstance(x, LocalVar) else None
+
+    def note(self, local: Local, op: Expression) -> None:
+        """Note what a local is bound to."""
+        self.made[local] = op
+        self.here.add(local)
+        layer = layer_of(op)
+        if layer is None and isinstance(op, CallExpr):
+            name = operator_of(op)
+            if name in ("add", "subtract", "multiply"):
+                layer = next((found for a in op.args if (found := self.layer_behind(a)) is not None), None)
+            elif name in (*THROUGH, *LINEAR, "nn.bias_add"):
+                layer = self.layer_behind(op.args[0])
+        self.behind[local] = layer
 
     def can_absorb(self, x: Expression, scale: Scale) -> bool:
         """Whether what a local is bound to can be computed with a factor, for nobody but who applies the factor."""
@@ -183,13 +184,13 @@ class _ScaleFolding(TreeRewriter):
         name = operator_of(op)
         if layer is not None:
             factor = self.factor(scale, len(layer.kernel), layer.out, out)
-            weights = self.emit(apply("multiply", op.args[1], factor, span=op.span), op.args[1], out)
+            weights = self.emit(apply("multiply", op.args[1], factor, span=op.span), op.args[1], out, hidden=True)
             return self.emit(replace(op, args=(op.args[0], weights, *op.args[2:])), x, out)
         if name == "nn.bias_add":
             shape = self.types.shape(op.args[1]) or (0,)
             inner = self.absorbed(op.args[0], scale, out)
             factor = self.factor(scale, len(shape), 0, out)
-            bias = self.emit(apply("multiply", op.args[1], factor, span=op.span), op.args[1], out)
+            bias = self.emit(apply("multiply", op.args[1], factor, span=op.span), op.args[1], out, hidden=True)
             return self.emit(replace(op, args=(inner, bias)), x, out)
         if name in ("add", "subtract", "multiply"):
             side = self.side(op, scale)
@@ -210,14 +211,13 @@ class _ScaleFolding(TreeRewriter):
             return scale.atom
         return self.emit(apply("reshape", scale.atom, newshape=shape), None, out)
 
-    def emit(self, op: Expression, like: Expression | None, out: list[Statement]) -> LocalVar:
-        """Bind an operation to a local of its own; its type is that of `like`."""
+    def emit(self, op: Expression, like: Expression | None, out: list[Statement], hidden: bool = False) -> LocalVar:
+        """Bind an operation to a local of its own; its type is that of `like`, and its name, unless it is hidden."""
         local = Temporary("t", span=op.span)
-        if isinstance(like, LocalVar) and not isinstance(like.local, Temporary):
+        if isinstance(like, LocalVar) and not hidden and not isinstance(like.local, Temporary):
             local = Local(like.local.name, span=op.span)
         out.append(Let(local, op, span=op.span))
-        self.made[local] = op
-        self.here.append(local)
+        self.note(local, op)
         self.uses[local] = 1
         if like is not None:
             self.types.locals[local] = self.types.of(like)
@@ -236,7 +236,7 @@ class _ScaleFolding(TreeRewriter):
             return op
         data, scale = found
         factor = self.factor(scale, len(layer.kernel), layer.into, out)
-        weights = self.emit(apply("multiply", op.args[1], factor, span=op.span), op.args[1], out)
+        weights = self.emit(apply("multiply", op.args[1], factor, span=op.span), op.args[1], out, hidden=True)
         new = replace(op, args=(self.unscaled(op.args[0], data, out), weights, *op.args[2:]))
         self.types.copy(op, new)
         return new

@@ -123,8 +123,14 @@ def _rule(*names: str) -> Callable[[Rule], Rule]:
     return register
 
 
-def is_filled(x: Expression, value: float) -> bool:
-    """Whether a constant is this number throughout, its sign included."""
+MADE_OF = {"zeros": 0.0, "zeros_like": 0.0, "ones": 1.0, "ones_like": 1.0}
+
+
+def is_filled(x: Expression, value: float, rule: ExpressionSimplifier | None = None) -> bool:
+    """Whether a tensor is this number throughout, its sign included."""
+    if rule is not None and isinstance(x, LocalVar) and x.local in rule.made:
+        made = MADE_OF.get(operator_of(rule.made[x.local]) or "")
+        return made == value and not np.signbit(value)
     if isinstance(x, Literal):
         return bool(x.value == value) and np.signbit(float(x.value)) == np.signbit(value)
     if isinstance(x, TensorConstant) and x.value.size and x.value.dtype.kind in "iuf":
@@ -136,8 +142,8 @@ def _zero(rule: ExpressionSimplifier, x: Expression, op: CallExpr) -> bool:
     """Whether adding a constant changes nothing."""
     dtype = rule.types.dtype(x) or ""
     if not dtype.startswith(("float", "bfloat")):
-        return is_filled(x, 0)
-    return is_filled(x, -0.0) or (is_filled(x, 0.0) and not rule.signed_zeros)
+        return is_filled(x, 0, rule)
+    return is_filled(x, -0.0) or (is_filled(x, 0.0, rule) and not rule.signed_zeros)
 
 
 @_rule("add")
@@ -151,13 +157,13 @@ def _add(rule: ExpressionSimplifier, op: CallExpr) -> Expression | None:
 @_rule("subtract")
 def _subtract(rule: ExpressionSimplifier, op: CallExpr) -> Expression | None:
     x, other = op.args
-    return x if is_filled(other, 0.0) and rule.keeps(x, other, op) else None
+    return x if is_filled(other, 0.0, rule) and rule.keeps(x, other, op) else None
 
 
 @_rule("multiply")
 def _multiply(rule: ExpressionSimplifier, op: CallExpr) -> Expression | None:
     for x, other in (op.args, op.args[::-1]):
-        if is_filled(other, 1.0) and rule.keeps(x, other, op):
+        if is_filled(other, 1.0, rule) and rule.keeps(x, other, op):
             return x
     return None
 
@@ -165,14 +171,14 @@ def _multiply(rule: ExpressionSimplifier, op: CallExpr) -> Expression | None:
 @_rule("divide", "power")
 def _divide(rule: ExpressionSimplifier, op: CallExpr) -> Expression | None:
     x, other = op.args
-    return x if is_filled(other, 1.0) and rule.keeps(x, other, op) else None
+    return x if is_filled(other, 1.0, rule) and rule.keeps(x, other, op) else None
 
 
 @_rule("floor_divide")
 def _floor_divide(rule: ExpressionSimplifier, op: CallExpr) -> Expression | None:
     x, other = op.args
     exact = (rule.types.dtype(x) or "f").startswith(("int", "uint"))
-    return x if exact and is_filled(other, 1.0) and rule.keeps(x, other, op) else None
+    return x if exact and is_filled(other, 1.0, rule) and rule.keeps(x, other, op) else None
 
 
 @_rule("negative", "logical_not", "bitwise_not")
@@ -184,6 +190,12 @@ def _involution(rule: ExpressionSimplifier, op: CallExpr) -> Expression | None:
 @_rule("copy")
 def _copy(rule: ExpressionSimplifier, op: CallExpr) -> Expression | None:
     return op.args[0]
+
+
+@_rule("collapse_sum_like", "broadcast_to_like", "reshape_like")
+def _in_shape(rule: ExpressionSimplifier, op: CallExpr) -> Expression | None:
+    x = op.args[0]
+    return x if rule.same_sizes(rule.types.shape(x), rule.types.shape(op)) else None
 
 
 @_rule("cast")

@@ -161,7 +161,7 @@ def @main(%x: int32) { let %f = @add3(%x); let %g = %f(2); (%g(3), @add3(1)(%x)(
     ),
     "operators as values": (
         """def @apply(%f: fn (float32) -> float32, %x: float32) -> float32 { %f(%x) }
-def @main(%x: float32) { let %p = (negative, 3f); let %n = %p.0; (@apply(exp, %x), %n(%p.1), @apply(negative, %x)) }""",
+def @main(%x: float32) { let %p = (fn (%y: float32) -> float32 { negative(%y) }, 3f); let %n = %p.0; (@apply(exp, %x), %n(%p.1), @apply(negative, %x)) }""",
         (f(1.5),),
     ),
     "branches in the middle": (

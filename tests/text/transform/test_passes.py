@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from random import Random
+
 import pytest
 
 from myia_relay import relay
 
+from . import random_modules
 from .evaluator import evaluate, same
 from .programs import PROGRAMS
 
@@ -21,14 +24,20 @@ def checked_result(before, step, args, rtol=0.0):
     return after
 
 
-@pytest.mark.parametrize("name", PASSES)
+@pytest.fixture(autouse=True)
+def checked(monkeypatch):
+    """The result of every pass is checked."""
+    monkeypatch.setenv("MYIA_RELAY_DEBUG", "1")
+
+
 @pytest.mark.parametrize("program", PROGRAMS)
-def test_a_pass_keeps_the_value(name, program):
+def test_a_pass_keeps_the_value(program):
     text, args = PROGRAMS[program]
     before = relay.parse_text(text)
-    step = getattr(relay.transform, name)()
-    once = checked_result(before, step, args)
-    checked_result(once, step, args)
+    for name in PASSES:
+        step = getattr(relay.transform, name)()
+        once = checked_result(before, step, args)
+        checked_result(once, step, args)
 
 
 @pytest.mark.parametrize("program", PROGRAMS)
@@ -37,3 +46,31 @@ def test_passes_one_after_another(program):
     module = relay.parse_text(text)
     for name in (*PASSES, *reversed(PASSES)):
         module = checked_result(module, getattr(relay.transform, name)(), args)
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_random_modules(seed):
+    check_random(seed)
+
+
+@pytest.mark.campaign
+@pytest.mark.parametrize("start", range(0, 10_000, 100))
+def test_many_random_modules(start):
+    for seed in range(start, start + 100):
+        check_random(seed)
+
+
+def check_random(seed):
+    text, args = random_modules.module(seed)
+    module = relay.parse_text(text)
+    for name in PASSES:
+        checked_result(module, made(name), args)
+    random = Random(seed)
+    for _ in range(4):
+        module = checked_result(module, made(random.choice(PASSES)), args)
+
+
+def made(name):
+    """A pass that is exact."""
+    options = {"signed_zeros": True} if name == "SimplifyExpr" else {}
+    return getattr(relay.transform, name)(**options)

@@ -87,11 +87,12 @@ class EffectAnalysis:
 
     Args:
         module: the module.
-        operator: name -> the effect of applying the operator; by default none has one.
+        operator: name -> the effect of applying the operator.
+        first_order: whether values of a local hold no functions and no references.
     """
 
-    def __init__(self, module: ModuleTree, operator: Callable[[str], Effect] = lambda name: PURE):
-        self.operator = operator
+    def __init__(self, module: ModuleTree, operator: Callable[[str], Effect], first_order: Callable[[Local], bool]):
+        self.operator, self.first_order = operator, first_order
         self.functions: Mapping[str, Function] = {n: d.function for n, d in module.definitions.items()}
         self.summaries: dict[Function, Summary] = {}
         self.latent: dict[Local, Effect] = {}
@@ -222,7 +223,7 @@ class EffectAnalysis:
                     function = self.known[atom.local]
                     summary = self.summaries.get(function, Summary())
                     return _without(summary.effect | summary.result, function)
-                return self.latent.get(atom.local, PURE)
+                return PURE if self.first_order(atom.local) else self.latent.get(atom.local, PURE)
             case GlobalVar():
                 function = self.functions.get(atom.name)
                 if function is None:

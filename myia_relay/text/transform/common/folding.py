@@ -11,6 +11,7 @@ from collections.abc import Iterator
 import numpy as np
 
 from ....abstract.types import numpy_dtype
+from ....ad.expand import expand
 from ....backend.interpreter import run
 from ....ir.build import Builder, Var
 from ....ir.node import Graph
@@ -91,7 +92,7 @@ def applied(operator, values: list, attributes: dict):
         if not isinstance(result, Var):
             return np.asarray(result)
         graph.output = result.node
-        return run(graph, ())
+        return run(expand(graph), ())
 
     return finished(made)
 

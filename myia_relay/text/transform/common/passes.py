@@ -15,11 +15,13 @@ from dataclasses import dataclass
 from ....utils.debugging import debugging
 from ....utils.deep import deeply
 from ....utils.errors import CompileError, InternalError, TypeError_
+from ...check.module import check
 from ...module import Module
-from ...tree import ModuleTree
+from ...tree import Local, ModuleTree
 from .effects import PURE, UNKNOWN, EffectAnalysis
 from .folding import is_pure
 from .normal import count_uses, is_pure_by_form, nested, nesting, normalised, without
+from .types_known import Types
 
 SHALLOW = 40
 """How deep scopes nest where Python's own stack is enough."""
@@ -95,7 +97,15 @@ def with_enough_stack(tree: ModuleTree, work: Callable[[], ModuleTree], shallow:
 
 def effects_of(tree: ModuleTree) -> EffectAnalysis:
     """The effects of a module in A-normal form."""
-    return EffectAnalysis(tree, lambda name: PURE if is_pure(name) else UNKNOWN)
+    types = Types(check(tree))
+    known: dict[Local, bool] = {}
+
+    def first_order(local: Local) -> bool:
+        if local not in known:
+            known[local] = types.is_first_order(types.of_local(local))
+        return known[local]
+
+    return EffectAnalysis(tree, lambda name: PURE if is_pure(name) else UNKNOWN, first_order)
 
 
 @dataclass(frozen=True)

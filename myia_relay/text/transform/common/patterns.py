@@ -113,6 +113,8 @@ def primitive_pattern(node: Apply) -> OperatorPattern:
         case "elementwise":
             shapes = [a.type.shape for a in node.args if isinstance(a.type, Array) and not isinstance(a, Constant)]
             return OperatorPattern.ELEMENTWISE if all(s == shape for s in shapes) else OperatorPattern.BROADCAST
+        case "injective" if prim.name == "reshape" and _without_ones(node.type) == _without_ones(node.args[0].type):
+            return OperatorPattern.BROADCAST  # axes of size 1 come and go
         case "injective":
             relation = relation_of(node)
             repeated = prim.name in REPEATS or (
@@ -136,6 +138,10 @@ def primitive_pattern(node: Apply) -> OperatorPattern:
         case "struct":
             return OperatorPattern.ELEMENTWISE
     return OperatorPattern.OPAQUE
+
+
+def _without_ones(t: Any) -> tuple:
+    return tuple(s for s in getattr(t, "shape", ()) if s != 1)
 
 
 def combined(patterns: list[OperatorPattern]) -> OperatorPattern:

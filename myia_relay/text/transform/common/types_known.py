@@ -2,13 +2,37 @@
 
 from __future__ import annotations
 
+import functools
 from typing import Any
 
 from ....abstract.types import Array, Scalar
 from ...check.annotate import written
 from ...check.checked import Checked
-from ...terms.terms import TensorTerm, TupleTerm, is_ground, prune, resolved, tensor
-from ...tree import Expression, Literal, Local, LocalVar, TensorConstant, TypeExpr
+from ...terms.terms import (
+    COMPOUND,
+    DataTerm,
+    Rigid,
+    TensorTerm,
+    TupleTerm,
+    Unknown,
+    is_ground,
+    prune,
+    resolved,
+    tensor,
+)
+from ...tree import (
+    DataType,
+    Expression,
+    FunctionType,
+    Literal,
+    Local,
+    LocalVar,
+    RefType,
+    TensorConstant,
+    TypeDef,
+    TypeExpr,
+)
+from .type_expressions import all_types
 
 
 class Types:
@@ -55,6 +79,40 @@ class Types:
     def annotation(self, term: Any) -> TypeExpr | None:
         """A type as an annotation that means the same everywhere; None if there is none."""
         return written(self.checked, term) if term is not None and is_ground(term) else None
+
+    def is_first_order(self, term: Any) -> bool:
+        """Whether values of a type certainly hold neither functions nor references."""
+        term = prune(term)
+        match term:
+            case TensorTerm():
+                return True
+            case TupleTerm():
+                return all(map(self.is_first_order, term.elems))
+            case DataTerm():
+                return term.name in self._plain and all(map(self._is_plain_argument, term.args))
+        return False
+
+    def _is_plain_argument(self, x: Any) -> bool:
+        x = prune(x)
+        return not isinstance(x, Rigid | Unknown) and (not isinstance(x, COMPOUND) or self.is_first_order(x))
+
+    @functools.cached_property
+    def _plain(self) -> set[str]:
+        """The data types without functions and references in their fields, but for what stands for their parameters."""
+        declared = {n: t for n, t in self.checked.tree.types.items() if isinstance(t, TypeDef)}
+        plain = set(declared)
+        while True:
+            bad = {
+                n
+                for n in plain
+                for c in declared[n].constructors
+                for f in c.fields
+                for x in all_types(f)
+                if isinstance(x, FunctionType | RefType) or (isinstance(x, DataType) and x.name not in plain)
+            }
+            if not bad:
+                return plain
+            plain -= bad
 
     def is_ground(self, e: Expression) -> bool:
         """Whether the type of an expression has no parameters, known or not."""

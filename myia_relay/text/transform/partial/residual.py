@@ -155,6 +155,9 @@ class ResidualCode:
         if isinstance(value, KnownClosure) and self.cells:
             self.lift_cells(value.function, value.environment)
         if self.holds_cells(value) or not self.block.within(value.slot.block):
+            if not isinstance(value, KnownClosure):
+                for part in self.parts(value):
+                    self.lift(part)  # it is bound in front
             slot = self.slot()
         else:
             slot = value.slot

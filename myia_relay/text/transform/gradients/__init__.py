@@ -1,0 +1,5 @@
+"""Derivatives of modules."""
+
+from .gradient import Gradient
+
+__all__ = ["Gradient"]
