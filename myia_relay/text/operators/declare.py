@@ -262,9 +262,7 @@ def derived(name: str) -> RelayOperator | None:
 def _registered(declared: RelayOperator) -> Callable[..., Any]:
     """What a parsed graph applies for an operator that is staged."""
     target: Any = Callable_(declared)
-    implementation = IMPLEMENTATIONS[target] = Implementation(
-        declared.name, declared.function, tuple(declared.attrs)
-    )
+    implementation = IMPLEMENTATIONS[target] = Implementation(declared.name, declared.function, tuple(declared.attrs))
     implementation.keywords = (*implementation.positional, *declared.attrs)
     implementation.required = ()  # the checker has seen to that
     return target
