@@ -5,7 +5,7 @@
 - `annotation`: which values are rounded, by a rule for each operator; the simulated graph.
 - `calibration`: to multiples of which scale.
 - `realisation`: the simulated graph in integers.
-- `quantized`, `report`, `training`: what users get.
+- `quantized`, `report`: what users get; `training`: the simulated graph as a model.
 
 Scales are products of a small integer and a power of two. So all values between two roundings are multiples of a power of two,
 which float64 and int64 both hold exactly, and the simulated and the realised graph agree to the last integer.
@@ -16,5 +16,16 @@ Source: J. Roesch et al., "Relay: A High-Level Compiler for Deep Learning" (2019
 from .annotation import CONTRACT, EXACT, FLOAT, KEEP, Contract, rule
 from .quantized import QuantizedModel
 from .report import QuantizationReport
+from .training import SimulatedModel
 
-__all__ = ["CONTRACT", "EXACT", "FLOAT", "KEEP", "Contract", "QuantizationReport", "QuantizedModel", "rule"]
+__all__ = [
+    "CONTRACT",
+    "EXACT",
+    "FLOAT",
+    "KEEP",
+    "Contract",
+    "QuantizationReport",
+    "QuantizedModel",
+    "SimulatedModel",
+    "rule",
+]

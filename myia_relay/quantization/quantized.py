@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
+
+import numpy as np
 
 from ..ir.node import Graph
 from ..pipeline import finish
@@ -17,6 +20,7 @@ from .graphs import Subject, compiled, signature, subject, with_arrays
 from .realisation import realise
 from .report import QuantizationReport, compare
 from .scales import Grid, scheme
+from .training import SimulatedModel
 
 
 def inputs_of(example: Any) -> tuple:
@@ -40,6 +44,7 @@ class QuantizedModel:
         self._target, self._rules, self.method = target, dict(rules or {}), method
         self.scheme, self._examples = scheme(scheme_name), examples
         self._programs: dict[Any, Any] = {}
+        self._arrays: tuple | None = None  # in place of the model's own
         key, _ = signature(target, examples[0])
         self._first, self._plan = self._planned(examples[0])
         data = []
@@ -56,6 +61,8 @@ class QuantizedModel:
     def _planned(self, args: tuple) -> tuple[Subject, Plan]:
         """The graph for arguments like these, and what is rounded in it."""
         found = subject(self._target, args)
+        if self._arrays is not None:
+            found = replace(found, arrays=self._arrays)
         return found, annotate(fold_scales(found.graph, found.count), found.count, self._rules)
 
     def _scales_of(self, plan: Plan, arrays: Any) -> Scales:
@@ -130,6 +137,22 @@ class QuantizedModel:
     def interpret(self, *args: Any) -> Any:
         """Run it on the reference interpreter."""
         return self._call(args, "realised", "interpreter")
+
+    def trainable(self) -> SimulatedModel:
+        """The simulated model with the original's parameters, for `relay.fit`; `.quantized()` realises what was trained."""
+        found = self._first
+        model = getattr(self._target, "state", None)
+        state = frozenset(model) if model is not None else frozenset()
+        graph = simulate(self._plan, self._scales, wide=False).graph
+        return SimulatedModel(self, graph, found.count, found.names, found.arrays, state)
+
+    def with_arrays(self, arrays: Sequence[np.ndarray]) -> QuantizedModel:
+        """The same with other values of the arrays, in the order of the model's, and the same scales."""
+        other = object.__new__(QuantizedModel)
+        vars(other).update(vars(self))
+        other._programs, other._arrays = {}, tuple(arrays)
+        other._first = replace(self._first, arrays=other._arrays)
+        return other
 
     def report(self, count: int = 16) -> QuantizationReport:
         """The error of each layer, on the first entries of the calibration data; prints as a table, draws itself in notebooks.

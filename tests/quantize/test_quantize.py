@@ -221,3 +221,43 @@ def test_the_plan_rounds_each_value_once():
     found = subject(MODEL, (DATA[0],))
     plan = annotate(fold_scales(found.graph, found.count), found.count)
     assert len(plan.contractions) == 8 and len(plan.rounded) == len(set(plan.rounded)) == 8
+
+
+@relay_model
+def small(x: Tensor[Float, (2, 8, 8)]) -> Tensor[Float, 3]:
+    y = relay.relu(relay.batch_norm(relay.conv2d(x, num_filter=6, ksize=3), axis=0))
+    return relay.linear(relay.flatten_layer(y), num_hidden=3)
+
+
+def test_the_simulated_model_is_trained():
+    model = made(small)
+    data = np.stack([RNG.standard_normal((2, 8, 8)).astype(np.float32) for _ in range(32)])
+    targets = np.stack([model(x) for x in data])
+    quantised = relay.quantize(model, data[:8], scheme="int8/int16", calibrate="mse", show_progress=False)
+    simulated = quantised.trainable()
+    assert list(simulated.params) == list(model.params) and list(simulated.state) == list(model.state)
+    np.testing.assert_allclose(simulated(data[0]), quantised(data[0]), rtol=0, atol=1e-5)
+
+    @relay
+    def loss(x, y):
+        return relay.mse_loss(simulated(x), y)
+
+    grads = relay.grad(simulated, loss, (data[0], targets[0]))
+    assert list(grads) == list(model.params) and all(np.abs(g).max() > 0 for g in grads.values())
+    before = relay.evaluate(simulated, loss, (data, targets))
+    relay.fit(
+        simulated,
+        loss,
+        (data, targets),
+        epochs=30,
+        batch_size=8,
+        optimizer=relay.optim.adam(simulated, lr=3e-4),
+        verbose=False,
+    )
+    assert relay.evaluate(simulated, loss, (data, targets)) < 0.8 * before
+    tuned = simulated.quantized()
+    error, old = (np.mean([np.sum((f(x) - y) ** 2) for x, y in zip(data, targets)]) for f in (tuned, quantised))
+    assert error < 0.8 * old
+    np.testing.assert_array_equal(tuned(data[1]), tuned.simulated(data[1]))
+    with pytest.raises(TypeError_, match=r"inputs as in calibration, float32\[2, 8, 8\]"):
+        simulated(np.zeros((2, 9, 9), np.float32))
