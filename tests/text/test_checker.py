@@ -115,6 +115,8 @@ TYPES = [
     ("def @f(%g: fn <A>(A) -> A) { (%g(1), %g(True)) }", "fn (fn <A>(A) -> A) -> (int32, bool)"),
     ("def @g(%h: fn <A>(A) -> A) { %h(1) }\ndef @f() { @g(fn (%x) { %x }) }", "fn () -> int32"),
     ("def @f() { let %g: fn <A>(A) -> A = fn <A>(%x: A) -> A { %x }; (%g(1), %g(2f)) }", "fn () -> (int32, float32)"),
+    ("def @f() { let %p = (negative, 3f); (%p.0)(%p.1) }", "fn () -> float32"),
+    ("def @f() { let %p = (fn (%x) { %x + 1 }, 3f); %p.1 }", "fn () -> float32"),
     # Recursion.
     ("def @f(%n) { if (%n == 0) { 1 } else { %n * @f(%n - 1) } }", "fn (int32) -> int32"),
     (

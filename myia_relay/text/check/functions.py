@@ -10,7 +10,7 @@ from ...utils.errors import CompileError
 from ...utils.trampoline import Steps
 from ..span import Span, loc
 from ..terms.solver import TypeRelation
-from ..terms.terms import GENERIC, PolyTerm, Rigid, arrow, parameters, prune
+from ..terms.terms import GENERIC, PolyTerm, Rigid, arrow, parameters, prune, unknowns
 from ..terms.unify import replaced
 from ..tree import (
     Blank,
@@ -272,7 +272,14 @@ def _polymorphic(inference: Inference, s: Let) -> Steps:
         t = yield inference.infer(value)
         if s.annotation is not None:
             t = _agree(inference, s, t)
-        pending = inference.solver.leave()
+        pending = [r for r in inference.solver.leave() if not r.done]
+        if pending and isinstance(value, TupleExpr):
+            # A use of one part would leave the relations of the others open, so a tuple with some has one type.
+            for x in unknowns(t, *((r.args, r.result) for r in pending)):
+                x.level = min(x.level, inference.solver.level)
+            inference.solver.pending[-1].extend(pending)
+            inference.locals[s.local] = t
+            return
         params, relations = generalise(inference.solver, pending, [t], (), value.span)
         scheme = Scheme(t, tuple(params), relations)
     if isinstance(scheme.type, PolyTerm) or scheme.is_plain:

@@ -232,6 +232,18 @@ def _convolve(axes: int) -> None:
 # Transposed convolutions.
 
 
+def spread_size(size: Any, window: Any, stride: int, sides: tuple[int, int], extra: int, name: str) -> Any:
+    """The size along an axis of what a transposed convolution gives.
+
+    Raises:
+        ShapeError: nothing is left.
+    """
+    out = (size - 1) * stride + window - sides[0] - sides[1] + extra
+    if isinstance(size, int) and size < 1 or isinstance(out, int) and out < 1:
+        raise ShapeError(f"{name}: of a size of {size}, windows of {window} and padding {sides} nothing is left")
+    return out
+
+
 def _transposed(axes: int) -> Rule:
     letters = f"NC{SPATIAL[axes]}"
 
@@ -256,7 +268,7 @@ def _transposed(axes: int) -> Rule:
         sides = sides_of(facts.attr("padding"), axes, facts.name)
         extra = spread(facts.attr("output_padding"), axes, facts.name, "output_padding", 0)
         places = [
-            facts.compute(lambda h, k, s=s, d=d, p=p, e=e: (h - 1) * s + (k - 1) * d + 1 - p[0] - p[1] + e, h, k)
+            facts.compute(lambda h, k, s=s, d=d, p=p, e=e: spread_size(h, (k - 1) * d + 1, s, p, e, facts.name), h, k)
             for h, k, s, d, p, e in zip(size, kernel, steps, dilation, sides, extra, strict=True)
         ]
         _result(facts, layout, dict(zip(letters, (n, o, *places), strict=True)), dtype, letters)

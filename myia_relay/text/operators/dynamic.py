@@ -67,6 +67,11 @@ def _filled(dtype: Any) -> Any:
     return rule
 
 
+def _full(facts: Facts) -> None:
+    facts.equal(facts.tensor(0).shape, ())
+    facts.gives_tensor(_sizes(facts, 1, "sizes"), facts.attr("dtype") or facts.tensor(0).dtype)
+
+
 DTYPE = {"dtype": Attr("dtype", "float32")}
 OPTIONS: dict[str, Any] = {"reads_constants": True}
 
@@ -86,7 +91,7 @@ def ones(b: Builder, shape: Var, dtype: str = "float32") -> Var:
 @operator(
     "dyn.full",
     ("fill_value", "shape"),
-    _filled(lambda f: f.attr("dtype") or f.tensor(0).dtype),
+    _full,
     {"dtype": Attr("dtype", None)},
     **OPTIONS,
 )
@@ -197,6 +202,7 @@ def one_hot(
 def _topk(facts: Facts) -> None:
     t, k = facts.tensor(0), facts.tensor(1)
     integers(facts, k, "k")
+    facts.equal(k.shape, ())
     shape = facts.shape(t)
     axis = axis_of(facts, facts.attr("axis"), len(shape))
     out = (*shape[:axis], ANY, *shape[axis + 1 :])

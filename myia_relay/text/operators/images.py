@@ -230,7 +230,12 @@ _upsampling(3, "nn.upsampling3d", ("nearest_neighbor", "trilinear"))
 # Between space and depth.
 
 
-def _block(n: Any, by: int, name: str) -> Any:
+def block_of(n: Any, by: int, name: str) -> Any:
+    """How many blocks a size falls into.
+
+    Raises:
+        ShapeError: it does not.
+    """
     if isinstance(n, int) and n % by:
         raise ShapeError(f"{name}: the size {n} is no multiple of {by}")
     return divide(n, by)
@@ -241,7 +246,7 @@ def _depth_to_space_rule(facts: Facts) -> None:
     (n, c, h, w), layout = canonical(facts, x, facts.attr("layout"), "NCHW", "the data")
     if by < 1:
         raise TypeError_(f"{facts.name}: block_size={by} is not positive")
-    deep = facts.compute(lambda m: _block(m, by * by, facts.name), c)
+    deep = facts.compute(lambda m: block_of(m, by * by, facts.name), c)
     high, wide = (facts.compute(lambda m: m * by, s) for s in (h, w))
     named = dict(zip("NCHW", (n, deep, high, wide), strict=True))
     facts.gives_tensor(tuple(split_sizes(layout, named, facts.compute, facts.name)), x.dtype)
@@ -256,7 +261,7 @@ def depth_to_space(b: Builder, data: Var, block_size: int, layout: str = "NCHW",
     name = "nn.depth_to_space"
     x = in_letters(array(data), layout, "NCHW", name)
     n, c, h, w = x.shape
-    deep = _block(c, block_size * block_size, name)
+    deep = block_of(c, block_size * block_size, name)
     if mode == "DCR":
         out = permuted(reshaped(x, [n, block_size, block_size, deep, h, w]), (0, 3, 4, 1, 5, 2))
     else:
@@ -269,7 +274,7 @@ def _space_to_depth_rule(facts: Facts) -> None:
     (n, c, h, w), layout = canonical(facts, x, facts.attr("layout"), "NCHW", "the data")
     if by < 1:
         raise TypeError_(f"{facts.name}: block_size={by} is not positive")
-    high, wide = (facts.compute(lambda m: _block(m, by, facts.name), s) for s in (h, w))
+    high, wide = (facts.compute(lambda m: block_of(m, by, facts.name), s) for s in (h, w))
     named = dict(zip("NCHW", (n, facts.compute(lambda m: m * by * by, c), high, wide), strict=True))
     facts.gives_tensor(tuple(split_sizes(layout, named, facts.compute, facts.name)), x.dtype)
 
@@ -282,6 +287,6 @@ def space_to_depth(b: Builder, data: Var, block_size: int, layout: str = "NCHW")
     name = "nn.space_to_depth"
     x = in_letters(array(data), layout, "NCHW", name)
     n, c, h, w = x.shape
-    high, wide = _block(h, block_size, name), _block(w, block_size, name)
+    high, wide = block_of(h, block_size, name), block_of(w, block_size, name)
     out = permuted(reshaped(x, [n, c, high, block_size, wide, block_size]), (0, 3, 5, 1, 2, 4))
     return from_letters(reshaped(out, [n, c * block_size * block_size, high, wide]), "NCHW", layout, name)

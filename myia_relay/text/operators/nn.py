@@ -10,6 +10,7 @@ from ...prims.ops import elementwise as P
 from ...prims.ops.control import stop_gradient
 from ...prims.ops.reduction import reduce_max
 from ...prims.rules.broadcast import reduce_sum
+from ...prims.rules.relations import NUMBERS
 from ...utils.errors import ShapeError
 from ..terms.show import show
 from ..terms.solver import Facts
@@ -97,6 +98,7 @@ def prelu(b: Builder, data: Var, alpha: Var, axis: int = 1) -> Var:
 
 def _dropout(facts: Facts) -> None:
     t = facts.tensor(0)
+    accept(facts, t, NUMBERS)
     facts.gives(tuple_term((t, t)))
 
 

@@ -101,7 +101,23 @@ def variance_of(b: Builder, x: Var, axes: tuple[int, ...], centre: Var | None, k
 SPREAD = {**AXES, "unbiased": Attr("bool", False)}
 
 
-@operator("variance", ("data", "mean"), reduced(accepted=FLOATS), SPREAD, optional=1)
+def _variance(facts: Facts) -> None:
+    _SPREAD(facts)
+    if facts.count > 1:
+        x, mean = facts.tensor(0), facts.tensor(1)
+        facts.same_dtype(x, mean)
+        shape = facts.shape(x)
+        over = axes_of(facts, facts.attr("axis"), len(shape), facts.attr("exclude"))
+        own = facts.shape(mean)
+        kept = len(own) == len(shape)
+        wanted = tuple(1 if k in over else s for k, s in enumerate(shape) if kept or k not in over)
+        facts.equal(mean.shape, wanted)
+
+
+_SPREAD = reduced(accepted=FLOATS)
+
+
+@operator("variance", ("data", "mean"), _variance, SPREAD, optional=1)
 def variance(b: Builder, data: Var, mean=None, axis=None, keepdims=False, exclude=False, unbiased=False) -> Var:
     """The mean of squared distances from the mean, which may be given; `unbiased` divides by one less."""
     x = array(data)

@@ -125,7 +125,6 @@ def _reshape(facts: Facts) -> None:
     codes = facts.attr("newshape")
     if all(c > 0 for c in codes) and not isinstance(prune(t.shape), tuple):
         facts.gives_tensor(codes, t.dtype)  # whatever the shape is, if it has that many elements
-        return
     shape = shape_first(facts, t)
     facts.gives_tensor(tuple(reshaped_sizes(facts.name, shape, codes, facts.compute)), t.dtype)
 

@@ -14,7 +14,7 @@ from ..terms.solver import Facts
 from ..terms.terms import tensor, tuple_term
 from .convolution import spread
 from .declare import Attr, operator
-from .images import space_to_depth
+from .images import block_of, space_to_depth
 from .layouts import canonical
 from .rules import accept
 from .staged import array, constant
@@ -240,7 +240,7 @@ def roi_align(data, rois, pooled_size, spatial_scale, sample_ratio=-1, layout="N
 def _reorg(facts: Facts) -> None:
     x, by = facts.tensor(0), facts.attr("stride")
     n, c, h, w = facts.rank(x, 4)
-    down = [facts.compute(lambda m: m // by, s) for s in (h, w)]
+    down = [facts.compute(lambda m: block_of(m, by, facts.name), s) for s in (h, w)]
     facts.gives_tensor((n, facts.compute(lambda m: m * by * by, c), *down), x.dtype)
 
 
