@@ -10,10 +10,10 @@ import pytest
 
 import myia_relay as relay
 from myia_relay.text.operators import FAMILIES, OPERATORS
-from myia_relay.text.operators.reference import reference
 
 from . import references as R
 from .operator_calls import agrees, apply, function_of, inferred
+from .operator_page import reference
 
 F, I = np.float32, np.int32
 RNG = np.random.default_rng(3)

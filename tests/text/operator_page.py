@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from .declare import OPERATORS, Attr, Needed, RelayOperator
+from myia_relay.text.operators.declare import OPERATORS, Attr, Needed, RelayOperator
 
 HEAD = """# Operators of Relay text
 
