@@ -129,7 +129,7 @@ def _with_type_args(inference: Inference, e: CallExpr, callee: Expression) -> An
         inference.report(
             TypeError_(
                 f"{described(callee)} declares {has}, and {len(e.type_args)} type argument"
-                f"{'' if len(e.type_args) == 1 else 's'} are given",
+                f"{' is' if len(e.type_args) == 1 else 's are'} given",
                 loc(e.span),
             )
         )

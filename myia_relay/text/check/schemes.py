@@ -180,10 +180,11 @@ def unsolved(relation: TypeRelation, span: Span | None) -> TypeError_:
 
 
 def _too_specific(relation: TypeRelation, rigid: Rigid) -> TypeError_:
+    declare = ", or declare the relation: where Broadcast(..)" if relation.family == "Broadcast" else ""
     return TypeError_(
         f"{relation.name} needs to know more of '{rigid.name}', which is declared and so stands for every "
         f"{'shape' if rigid.kind == 'Shape' else 'type'}: its arguments are ({', '.join(map(show, relation.args))}); declare "
-        "what it is, leave the annotation out, or declare the relation: where Broadcast(..)",
+        f"what it is, or leave the annotation out{declare}",
         loc(relation.span),
         *declared(rigid),
     )

@@ -191,8 +191,10 @@ class Inference:
     def origins(self, parts: tuple[Expression, ...]) -> list:
         """Where the types of variables among some expressions come from, as notes of an error."""
         out: list = []
+        seen: set[Local] = set()
         for e in parts:
-            if isinstance(e, LocalVar) and e.local.span is not None and e in self.types:
+            if isinstance(e, LocalVar) and e.local.span is not None and e in self.types and e.local not in seen:
+                seen.add(e.local)
                 out.append((f"%{e.local.name} is {show(self.types[e])}; it is bound here", e.local.span.loc))
         return out
 

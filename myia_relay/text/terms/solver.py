@@ -454,10 +454,12 @@ class Facts:
         for other in tensors[1:]:
             if self.solver.unifier.unify(first.dtype, other.dtype) is not None:
                 a, b = prune(first.dtype), prune(other.dtype)
+                dtype = show(a if isinstance(a, str) else b)
+                number = () in (prune(first.shape), prune(other.shape)) and dtype in _LITERALS
+                literal = f", or a literal of that dtype ({_LITERALS[dtype]})" if number else ""
                 raise TypeError_(
                     f"{self.name} of {show(first)} and {show(other)}: their dtypes differ, and nothing is converted "
-                    f'by itself; write cast(.., dtype="{show(a if isinstance(a, str) else b)}"), or a literal of that '
-                    f"dtype ({_LITERALS.get(str(a), '1f')})"
+                    f'by itself; write cast(.., dtype="{dtype}"){literal}'
                 )
         return prune(first.dtype)
 
@@ -548,7 +550,15 @@ def identical(a: Any, b: Any) -> bool:
     return isinstance(a, int | Dim | str) and a.__class__ is b.__class__ and a == b
 
 
-_LITERALS = {"float32": "1f", "float64": "1f64", "float16": "1f16", "int64": "1i64", "int8": "1i8", "uint8": "1u8"}
+_LITERALS = {
+    "int32": "1",
+    "float32": "1f",
+    "float64": "1f64",
+    "float16": "1f16",
+    "int64": "1i64",
+    "int8": "1i8",
+    "uint8": "1u8",
+}
 
 
 def _cast(accepted: tuple[str, ...]) -> str:
