@@ -184,6 +184,10 @@ TYPES = [
         "-> Tensor[(?), float32]",
     ),
     ("def @g() -> fn <A>(A) -> A { fn (%x) { %x } }\ndef @f() { (@g()(1), @g()(True)) }", "fn () -> (int32, bool)"),
+    (
+        "def @g(%x: Tensor[(n, n), float32]) { %x }\ndef @f(%x: Tensor[(?, 3), float32]) { @g(%x) }",
+        "-> Tensor[(3, 3), float32]",
+    ),
     # Relations.
     ("def @f(%x: Tensor[s, float32], %y: float32) { %x }", None),
     (

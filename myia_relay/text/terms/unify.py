@@ -110,7 +110,10 @@ class Unifier:
             if isinstance(a, tuple):
                 if len(a) != len(b):
                     return Clash("rank", a, b)
-                stack.extend(zip(reversed(a), reversed(b), strict=True))
+                pairs = list(zip(reversed(a), reversed(b), strict=True))
+                if ANY in a or ANY in b:  # `?` comes last, as it would hide what the others tell
+                    pairs.sort(key=lambda pair: prune(pair[0]) is not ANY and prune(pair[1]) is not ANY)
+                stack.extend(pairs)
                 continue
             clash = _misfit(a, b)
             if clash is not None:
