@@ -159,13 +159,13 @@ def axis_of(facts: Facts, axis: int, rank: int, new: int = 0, what: str = "axis"
 
 
 def axes_of(facts: Facts, axes: tuple[int, ...] | None, rank: int, exclude: bool = False) -> tuple[int, ...]:
-    """Axes, counted from the front, sorted; None is all.
+    """Axes, counted from the front, sorted; None and no axes are all, with `exclude` too, as TVM has it.
 
     Raises:
         ShapeError: there is no such axis, or one occurs twice.
     """
-    if axes is None:
-        return () if exclude else tuple(range(rank))
+    if not axes:
+        return tuple(range(rank))
     found = sorted(axis_of(facts, a, rank) for a in axes)
     if len(set(found)) < len(found):
         raise ShapeError(f"{facts.name}: an axis occurs twice in {list(axes)}")
@@ -180,7 +180,7 @@ def reduced(result: str | None = None, accepted: tuple[str, ...] = EVERY) -> Rul
         accept(facts, t, accepted)
         dtype = result or t.dtype
         axes, keepdims, exclude = facts.attr("axis"), facts.attr("keepdims"), facts.attr("exclude")
-        if axes is None and not keepdims and not exclude:
+        if not axes and not keepdims:
             facts.gives_tensor((), dtype)
             return
         shape = shape_first(facts, t, dtype)

@@ -226,7 +226,7 @@ def _squeeze(facts: Facts) -> None:
             raise TypeError_(f"squeeze of {show(t)} needs the attribute axis: only a run tells which sizes are 1")
         facts.gives_tensor(tuple(s for s in sizes if s != 1), t.dtype)
         return
-    over = axes_of(facts, axes, len(shape))
+    over = axes_of(facts, axes, len(shape)) if axes else ()
     for k in over:
         facts.same_size(shape[k], 1, f"squeeze: axis {k} of {show(t)} does not have size 1")
     facts.gives_tensor(tuple(s for k, s in enumerate(shape) if k not in over), t.dtype)
