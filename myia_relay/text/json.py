@@ -41,7 +41,7 @@ LAYOUT: dict[str, tuple[type[T.TreeNode], tuple[tuple[str, str, Any], ...]]] = {
     ),
     "RefType": (T.RefType, (("content", "node", T.TypeExpr),)),
     "DataType": (T.DataType, (("name", "text", str), ("args", "nodes", T.TypeExpr))),
-    "Shape": (T.ShapeExpr, (("sizes", "shape", T.TypeVar),)),
+    "Shape": (T.ShapeExpr, (("sizes", "sizes", T.TypeVar),)),
     "Blank": (T.Blank, ()),
     "Local": (T.Local, (("name", "text", str),)),
     "Literal": (T.Literal, (("dtype", "text", str), ("value", "number", object))),
@@ -167,11 +167,11 @@ class _JsonWriter:
                 return self.pool.index(value)
             case "attributes":
                 return [[name, _attribute_out(v)] for name, v in value]
-            case "shape" | "dtype" if isinstance(value, tuple):
+            case "shape" | "sizes" if isinstance(value, tuple):
                 return [self._field(v, sort, done) for v in value]
             case "shape" | "dtype" if isinstance(value, T.TypeVar):
                 return {"var": done[value]}
-            case "shape" if isinstance(value, T.AnySize):
+            case "shape" | "sizes" if isinstance(value, T.AnySize):
                 return "?"
         return value
 
@@ -299,8 +299,10 @@ class _JsonReader:
                 return self._one(value, due)
             case "nodes":
                 return tuple(self._nodes(value, due))
-            case "shape" | "dtype":
-                return self._size(value, sort)
+            case "dtype":
+                return self._dtype(value)
+            case "shape" | "sizes":
+                return self._shape(value, sort)
             case "attributes":
                 return _attributes_in(value)
             case "constant" if type(value) is int and 0 <= value < len(self.constants):
@@ -315,18 +317,32 @@ class _JsonReader:
                 return value
         raise ValueError(f"{value!r} is no {sort}")
 
-    def _size(self, value: Any, sort: str, within: bool = False) -> Any:
+    def _dtype(self, value: Any) -> Any:
+        if isinstance(value, str) and value in DTYPES:
+            return value
         if isinstance(value, dict) and set(value) == {"var"}:
             return self._one(value["var"], T.TypeVar)
-        if sort == "dtype" and value in DTYPES:
+        raise ValueError(f"{value!r} is no dtype")
+
+    def _shape(self, value: Any, sort: str) -> Any:
+        if isinstance(value, list):
+            return tuple(map(self._size, value))
+        if sort == "sizes":
+            size = self._size(value)
+            if not isinstance(size, T.TypeVar):
+                return size
+        elif isinstance(value, dict):
+            return self._size(value)
+        raise ValueError(f"{value!r} is no shape")
+
+    def _size(self, value: Any) -> Any:
+        if isinstance(value, dict) and set(value) == {"var"}:
+            return self._one(value["var"], T.TypeVar)
+        if type(value) is int and value >= 0:
             return value
-        if sort == "shape" and isinstance(value, list) and not within:
-            return tuple(self._size(v, sort, within=True) for v in value)
-        if sort == "shape" and type(value) is int and value >= 0:
-            return value
-        if sort == "shape" and value == "?":
+        if value == "?":
             return T.ANY_SIZE
-        raise ValueError(f"{value!r} is no {sort}")
+        raise ValueError(f"{value!r} is no size")
 
 
 def _float(text: str) -> float:

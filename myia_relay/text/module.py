@@ -94,15 +94,12 @@ class Module(Mapping[str, Any]):
         """
         found = self._members.get(name)
         if found is None:
-            run = importlib.import_module(".run", __package__)
-            if name in self.tree.definitions:
-                found = run.function(self, name)
-            elif name in self.tree.constructors:
-                found = run.constructor(self, name)
-            else:
+            if name not in self:
                 known = [*self.tree.definitions, *self.tree.constructors]
                 raise KeyError(f"the module has no definition or constructor '{name}'{nearest(str(name), known)}")
-            self._members[name] = found
+            run = importlib.import_module(".run", __package__)
+            make = run.function if name in self.tree.definitions else run.constructor
+            found = self._members[name] = make(self, name)
         return found
 
     def __iter__(self) -> Iterator[str]:
