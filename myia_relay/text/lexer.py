@@ -47,6 +47,8 @@ INSTEAD = {
     "\\": "functions are written fn (%x) { .. }",
     "λ": "functions are written fn (%x) { .. }",
     "−": "that is no minus sign; write -",
+    "–": "that is no minus sign; write -",
+    "’": 'texts stand in double quotes: "nearest"',
     "×": "write *",
     "→": "write ->",
     "“": 'write "',
@@ -72,6 +74,7 @@ class Tokens:
         depth: how deeply brackets nest at most, and the position of the token that is deepest.
         comments: all comments: where they begin and end.
         errors: of characters and comments.
+        strange: offsets of characters that begin no token.
         metadata: what stands behind `#[metadata]`, and its offset; None without it.
     """
 
@@ -85,6 +88,7 @@ class Tokens:
     comments: list[tuple[int, int]] = field(default_factory=list)
     errors: list[CompileError] = field(default_factory=list)
     metadata: tuple[str, int] | None = None
+    strange: list[int] = field(default_factory=list)
 
     def span(self, first: int, last: int) -> Span:
         """From one token to another."""
@@ -137,6 +141,7 @@ def tokenize(source: SourceText) -> Tokens:
 def _strange(out: Tokens, at: int) -> int:
     """Note a character that begins no token; where to go on."""
     text = out.source.text
+    out.strange.append(at)
     end = at + 1
     if text[at] == '"':
         line_end = text.find("\n", at)

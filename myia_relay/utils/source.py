@@ -12,6 +12,7 @@ import sys
 from collections.abc import Iterable
 from dataclasses import dataclass
 
+LONGEST = 400  # characters of a source line that are shown
 PACKAGE = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
 
 
@@ -39,13 +40,19 @@ class Loc:
         """The first source line of the range, without its line break; empty where the source cannot be found."""
         return linecache.getline(self.file, self.line).rstrip("\n")
 
+    @property
+    def column(self) -> int:
+        """The first column, in characters, counted from 1; `col` counts bytes, as `ast` does."""
+        raw = self.text().encode(errors="surrogatepass")
+        return (len(raw[: self.col].decode(errors="ignore")) if raw else self.col) + 1
+
     def render(self) -> str:
         """The location as Python's own traceback shows it: file, line, source line and carets."""
         if self.file in _DISPLAYED:
             head = f"  {self}"
         else:
             file = cell_name(self.file) or f'File "{self.file}"'
-            head = f"  {file}, line {self.line}, column {self.col + 1}, in {self.function}"
+            head = f"  {file}, line {self.line}, column {self.column}, in {self.function}"
         source = self.text()
         if not source.strip():
             return head
@@ -54,11 +61,17 @@ class Loc:
         # Columns of `ast` count UTF-8 bytes; carets must stand under characters.
         raw = source.encode(errors="surrogatepass")
         start, stop = (len(raw[:at].decode(errors="ignore")) for at in (self.col, stop))
+        if len(source) > LONGEST:  # a window of it
+            begin = max(min(start, len(source)) - LONGEST // 2, indent)
+            source, start, stop = f"{source[begin : begin + LONGEST]} ..", start - begin, min(stop - begin, LONGEST)
+            if begin > indent:
+                source, start, stop = f".. {source}", start + 3, stop + 3
+            indent = 0
         carets = " " * max(start - indent, 0) + "^" * max(stop - start, 1)
         return f"{head}\n    {source.strip()}\n    {carets}"
 
     def __str__(self) -> str:
-        return f"{_DISPLAYED.get(self.file) or cell_name(self.file) or self.file}:{self.line}:{self.col + 1}"
+        return f"{_DISPLAYED.get(self.file) or cell_name(self.file) or self.file}:{self.line}:{self.column}"
 
 
 @dataclass(frozen=True)

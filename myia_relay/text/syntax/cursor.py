@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import NoReturn
 
 from ...utils.errors import CompileError, NameError_, ParseError
@@ -33,6 +34,10 @@ INSTEAD = {
     "Grad": 'the modern spelling is relay.grad(module["f"]) from Python, or relay.transform.Gradient()(module)',
 }
 """What to write instead of words of other languages, and of the older papers."""
+
+
+_MARKS = re.compile(r"(?<!\S)(->|=>|[(){}\[\]<>,;:=])(?=\s|$|,)")
+_QUOTED = r"'\1'"
 
 
 class Abandoned(Exception):
@@ -101,7 +106,7 @@ class Cursor:
         kind, text = self.kinds[self.pos], self.texts[self.pos]
         if kind == "end":
             return "the end of the text"
-        return text if len(text) < 40 else f"{text[:36]} .."
+        return f"'{text}'" if len(text) < 40 else f"'{text[:36]} ..'"
 
     def unexpected(self, what: str, *notes: tuple) -> NoReturn:
         """Another token is due.
@@ -110,10 +115,11 @@ class Cursor:
             ParseError: always.
         """
         text, kind = self.texts[self.pos], self.kinds[self.pos]
-        message = f"expected {what}, found {self.found()}"
+        due, colon, example = what.partition(": ") if not what.startswith(":") else (what, "", "")
+        message = f"expected {_MARKS.sub(_QUOTED, due)}{colon}{example}, found {self.found()}"
         if text in INSTEAD and kind == "name":
             message += f"; {INSTEAD[text]}"
-        elif kind == "=":
+        elif kind == "=" and "operator" in what:
             message += "; a comparison is written =="
         elif kind in CLOSING and self.pos not in self.tokens.match:
             message += f"; no {CLOSING[kind]} stands before it"
@@ -136,6 +142,12 @@ class Cursor:
         self.errors.append(NameError_(message, span.loc, *notes))
 
     # ------------------------------------------------ going on behind an error
+
+    def report(self, error: ParseError) -> None:
+        """Note an error that was raised, unless it only follows from a character that means nothing just before it."""
+        start, stop = self.tokens.ends[self.pos - 1] if self.pos else 0, self.tokens.starts[self.pos]
+        if not any(start <= at <= stop for at in self.tokens.strange):
+            self.errors.append(error)
 
     def skip(self, *stops: str) -> str:
         """Go to a token of one of some kinds outside of brackets, or to where the definition must have ended; its kind."""

@@ -126,7 +126,8 @@ class ExpressionParser(PatternParser):
                     if result is not None:
                         return body(found, result, self.since(start))
             except ParseError as error:
-                self.errors.append(error)
+                self.report(error)
+                self.pos = begin  # so that brackets within the statement are skipped whole
                 stopped = self.skip(";", closing)
                 if stopped == ";":
                     self.pos += 1
@@ -143,6 +144,7 @@ class ExpressionParser(PatternParser):
             what = "a block ends in an expression, its value; " if found else "the block is empty; "
             self.fail(f"{what}the unit value is ()")
         if kind == "local" and self.kinds[begin + 1] in ("=", ":"):
+            self.scopes.bind(Local(self.texts[begin][1:], span=self.here()))
             self.fail(f"a local is bound by let: let {self.texts[begin]} = value;", self.tokens.span(begin, begin + 1))
         result = self.expression()
         if self.kinds[self.pos] == closing:

@@ -120,9 +120,9 @@ class ModuleParser(ExpressionParser):
             if self.kinds[self.pos] != "end" and not self.at_item():
                 self._no_item()
         except ParseError as error:
-            self.errors.append(error)
+            self.report(error)
         except Abandoned:
-            if self.errors[-1].loc != self.here().loc:  # else the error says so
+            if not self.errors or self.errors[-1].loc != self.here().loc:  # else the error says so
                 self._unclosed(start)
         except RecursionError:
             self.note("this is nested too deeply", self.tokens.span(start, start))
@@ -172,6 +172,7 @@ class ModuleParser(ExpressionParser):
         if extern:
             self.types[name] = ExternType(name, params, span=self.since(start))
             return
+        self.types[name] = ExternType(name, params)  # until it is known what is in it
         mark = self.declare(params)
         try:
             constructors = self._constructors()
@@ -193,9 +194,10 @@ class ModuleParser(ExpressionParser):
             if before is not None:
                 mine = before if before.span is not None and before.span.source is self.source else None
                 self._twice(f"the constructor {name}", span, mine)
-            elif name == "_" or "." in name or self.known_operators is not None and name in self.known_operators:
-                what = "an operator" if name != "_" and "." not in name else "no constructor"
-                self.note(f"{name} is the name of {what}; a constructor needs another", span)
+            elif name == "_" or "." in name:
+                self.note(f"{name} is no name for a constructor", span)
+            elif self.known_operators is not None and name in self.known_operators:
+                self.note(f"{name} is the name of an operator; a constructor needs another", span)
             self.constructors[name] = constructor
             found.append(constructor)
             if not self.listed("}"):
