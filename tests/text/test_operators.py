@@ -457,6 +457,7 @@ case(
     "image.resize2d", IMG, size=[12, 10], method="nearest_neighbor", coordinate_transformation_mode="asymmetric",
     expected=IMG.repeat(2, 2).repeat(2, 3),
 )  # fmt: skip
+case("image.resize2d", IMG, size=[12, 10], method="nearest_neighbor", expected=IMG.repeat(2, 2).repeat(2, 3))
 case("image.resize2d", IMG, size=[6, 5], method="cubic", expected=IMG)
 case(
     "image.resize1d",

@@ -32,7 +32,7 @@ RESIZE = {
     "layout": Attr("str", "NCHW"),
     "method": Attr(METHODS, "linear"),
     "coordinate_transformation_mode": Attr(MODES, "half_pixel"),
-    "rounding_method": Attr(ROUNDINGS, ""),
+    "rounding_method": Attr(ROUNDINGS, None),
     "cubic_alpha": Attr("float", -0.5),
     "cubic_exclude": Attr("int", 0),
     "extrapolation_value": Attr("float", 0.0),
@@ -55,9 +55,19 @@ def positions(size: int, wanted: int, mode: str) -> np.ndarray:
     return (x + 0.5) * scale
 
 
-def nearest(size: int, wanted: int, mode: str, rounding: str) -> np.ndarray:
-    """The number of the pixel that each pixel of the result is."""
+def nearest(size: int, wanted: int, mode: str, rounding: str | None) -> np.ndarray:
+    """The number of the pixel that each pixel of the result is.
+
+    Args:
+        size: of the original.
+        wanted: of the result.
+        mode: where pixels lie.
+        rounding: how; "" is what TVM's Python functions take, None the nearest pixel, where pixels count from their corners the one
+            that a place lies in.
+    """
     x = positions(size, wanted, mode)
+    if rounding is None:
+        rounding = "floor" if mode in ("asymmetric", "tf_half_pixel_for_nn") else "round"
     match rounding or ("round" if mode == "align_corners" else "floor"):
         case "round":
             out = np.sign(x) * np.floor(np.abs(x) + 0.5)

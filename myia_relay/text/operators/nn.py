@@ -255,13 +255,13 @@ LRN = {
     "size": Attr("int", 5),
     "axis": Attr("int", 1),
     "bias": Attr("float", 2.0),
-    "alpha": Attr("float", 1e-5),
+    "alpha": Attr("float", 1e-4),
     "beta": Attr("float", 0.75),
 }
 
 
 @operator("nn.lrn", ("data",), _lrn, LRN)
-def lrn(b: Builder, data: Var, size=5, axis=1, bias=2.0, alpha=1e-5, beta=0.75) -> Var:
+def lrn(b: Builder, data: Var, size=5, axis=1, bias=2.0, alpha=1e-4, beta=0.75) -> Var:
     """x / (bias + alpha / size sum(x ** 2)) ** beta, the sum over `size` neighbours along an axis."""
     x = array(data)
     at = axis % x.ndim
