@@ -53,6 +53,8 @@ class _Namespace:
         }
         return (lambda f: Relay(f, **options)) if function is None else Relay(function, **options)
 
+    __call__.__qualname__ = "relay"  # as errors of its arguments name it
+
     def __getattr__(self, name: str) -> Any:
         value = _find(name)
         object.__setattr__(self, name, value)

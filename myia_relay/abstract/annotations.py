@@ -211,7 +211,13 @@ def check_annotation(type: Type, annotation: Any, names: dict[str, DimLike], wha
         if not fits:
             bound = {n: v for n, v in names.items() if n in annotation.shape and str(v) != n}
             where = f" (where {', '.join(f'{n} = {v}' for n, v in bound.items())})" if bound else ""
-            raise ShapeError(f"{what} is annotated {annotation}{where}, but its shape is {show_shape(type.shape)}")
+            advice = ""
+            rest = type.shape[1:]
+            if len(rest) == len(annotation.shape) and all(w is Any or w == h for h, w in zip(rest, annotation.shape)):
+                advice = "; for a batch of them map the function over it: relay.vmap(...)"
+            raise ShapeError(
+                f"{what} is annotated {annotation}{where}, but its shape is {show_shape(type.shape)}{advice}"
+            )
 
 
 def advice_for(type: Type, annotation: TensorAnnotation) -> str:

@@ -27,12 +27,14 @@ from ..infer.values.values import Dyn, Seq, Static, Val
 from ..ir.node import Parameter
 from ..pipeline import compile_program
 from ..prims.rules.relations import show_shape
+from ..utils.attributes import Advised
 from ..utils.debugging import debugging
 from ..utils.errors import LoweringError, ShapeError, TypeError_, ValueError_, nearest
 from ..utils.pickling import Remade
 from ..utils.raising import for_user
 from .arrays import initial_arrays, realigned
 from .checkpoint_io import load_safetensors, save_safetensors
+from .elsewhere import MODEL
 from .hidden import KEY, ModelSpec, discover, move_key
 
 
@@ -138,13 +140,15 @@ def show_count(count: Any) -> str:
     return str(count) if isinstance(count, Dim) else f"{count:,}"
 
 
-class Model:
+class Model(Advised):
     """The parameters of a model function, and the function.
 
     Attributes:
         spec: names, types and places of its parameters.
         arrays: the parameters, in the order of `spec.names`, then the state; compiled code updates them in place.
     """
+
+    elsewhere = MODEL
 
     def __init__(self, spec: ModelSpec, arrays: list[np.ndarray]):
         self.spec = spec

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import inspect
 import types
-from typing import Any
+from typing import Any, ClassVar
 
 
 def has_own(value: Any, name: str) -> bool:
@@ -20,6 +20,20 @@ def has_own(value: Any, name: str) -> bool:
 def own_attribute(value: Any, name: str, default: Any = None) -> Any:
     """An attribute that the class of an object has; `default` where it has none."""
     return getattr(value, name, default) if has_own(value, name) else default
+
+
+class Advised:
+    """Objects that say what to write in place of what the same things have in other libraries.
+
+    Attributes:
+        elsewhere: attributes of other libraries -> what to write.
+    """
+
+    elsewhere: ClassVar[dict[str, str]] = {}
+
+    def __getattr__(self, name: str) -> Any:
+        advice = f"; {self.elsewhere[name]}" if name in self.elsewhere else ""
+        raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}{advice}", name=name, obj=self)
 
 
 def is_generated(method: Any) -> bool:

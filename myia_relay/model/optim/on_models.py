@@ -21,8 +21,10 @@ from ...ir.build import Var
 from ...ir.node import Parameter
 from ...ir.prim import REGISTRY
 from ...prims.ops.effects import ref_read
+from ...utils.attributes import Advised
 from ...utils.errors import LoweringError, TypeError_, nearest
 from ..arrays import aligned, realigned
+from ..elsewhere import OPTIMISER
 from ..hidden import ModelSpec, move_key
 from ..model import Model, entry_frame, gradient_argument, model_argument, write
 from .rule import DECAY, RULES, UpdateRule, rate_at, updated, weak
@@ -104,7 +106,7 @@ def masked(model: ModelSpec, mask: Any) -> tuple[bool, ...] | None:
     return tuple(map(bool, chosen))
 
 
-class Optimiser:
+class Optimiser(Advised):
     """An optimiser of a model.
 
     Attributes:
@@ -113,10 +115,15 @@ class Optimiser:
         arrays: its state, in the order of `OptimiserSpec.ref`.
     """
 
+    elsewhere = OPTIMISER
+
     def __init__(self, rule: UpdateRule, model: Model, given: Mapping[str, Any], mask: Any = None):
         self.model = getattr(model, "model", model)
         self.spec, hyper = spec_of(rule, self.model.spec, given, mask)
         self.schedule = hyper["lr"] if callable(hyper["lr"]) else None
+        for n, v in hyper.items():
+            if isinstance(v, str | bytes):
+                raise TypeError_(f"{rule.name}: {n} is a number, and this is {v!r}")
         begin: dict[str, Any] = {n: float(v) for n, v in hyper.items() if n != "lr" or self.schedule is None}
         begin |= {
             f"{slot}.{n}": begin.get(name, 0.0) for slot, name in rule.fills.items() for n in self.spec.model.names

@@ -410,7 +410,7 @@ def operand(b: Builder, x, what: str = "an operand", dtype: str | None = None) -
             return x if dtype is None else fit(b, x, dtype)
         if isinstance(x.type, Struct) and x.type.kind in ("tuple", "list"):
             return operand(b, tuple(x), what, dtype)
-        raise TypeError_(f"{what} must be a number or an array, and this is {describe(x.type)}")
+        raise TypeError_(f"{what} {_wants(what)} a number or an array, and this is {describe(x.type)}")
     if isinstance(x, tuple | list):
         from ..ops.shape import stack
 
@@ -425,7 +425,12 @@ def operand(b: Builder, x, what: str = "an operand", dtype: str | None = None) -
         return stack(*promote(b, *parts), axis=0)
     if isinstance(x, bool | int | float | np.generic | np.ndarray):
         return python(b, x) if dtype is None else fit(b, python(b, x), dtype)
-    raise TypeError_(f"{what} must be a number or an array, and this is {x!r}")
+    raise TypeError_(f"{what} {_wants(what)} a number or an array, and this is {x!r}")
+
+
+def _wants(what: str) -> str:
+    """The verb for a value, "an operand", or for a function, "math.sqrt"."""
+    return "must be" if " " in what else "takes"
 
 
 def as_int(b: Builder, x, what: str) -> Var:
