@@ -129,6 +129,7 @@ class ModelWriter:
         self.out = ModelText(self.identifier(name, {*RESERVED, "Output"}))
         self.used: set[str] = {*RESERVED, self.out.name, "Output"}
         self.indent = 1
+        self.types: dict[str, Any] | None = None
         self.functions = {(DOMAINS.get(f.domain, f.domain), f.name): f for f in model.functions}
 
     # Names.
@@ -440,11 +441,28 @@ class ModelWriter:
         onnx = require_onnx()
         try:
             schema = onnx.defs.get_schema(node.op_type, version, domain)
-        except Exception:
+        except onnx.defs.SchemaError:
             return None
-        if not schema.has_function:
+        if schema.has_function:
+            return schema.function_body
+        if not schema.has_context_dependent_function:
             return None
-        return schema.function_body
+        types = [self.type_of(name) for name in node.input]
+        body = schema.get_context_dependent_function(node.SerializeToString(), [t.SerializeToString() for t in types])
+        return onnx.FunctionProto.FromString(body) if body else None
+
+    def type_of(self, name: str) -> Any:
+        """The type that ONNX finds for a value of the model's graph; an empty one where it finds none."""
+        onnx = require_onnx()
+        if self.types is None:
+            try:
+                graph = onnx.shape_inference.infer_shapes(self.model).graph
+            except Exception:  # what is wrong with the model is said by others
+                graph = self.model.graph
+            self.types = {i.name: i.type for i in (*graph.value_info, *graph.input, *graph.output)}
+            for t in graph.initializer:
+                self.types[t.name] = onnx.helper.make_tensor_type_proto(t.data_type, list(t.dims))
+        return self.types.get(name, onnx.TypeProto())
 
     def function(self, function: Any, node: Any, scope: NodeScope, name: str, attributes: dict[str, Any]) -> None:
         """Write the nodes of a function in place of a call of it.

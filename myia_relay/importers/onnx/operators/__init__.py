@@ -1,15 +1,35 @@
 """The rules of ONNX's operators, in the groups of its documentation."""
 
-from . import casts, convolution, elementwise, flow, linear, normalisation, quantised, reductions, shapes
+from . import (
+    casts,
+    containers,
+    convolution,
+    dynamic,
+    elementwise,
+    flow,
+    indexing,
+    linear,
+    normalisation,
+    quantised,
+    random,
+    recurrent,
+    reductions,
+    shapes,
+)
 
 __all__ = [
     "casts",
+    "containers",
     "convolution",
+    "dynamic",
     "elementwise",
     "flow",
+    "indexing",
     "linear",
     "normalisation",
     "quantised",
+    "random",
+    "recurrent",
     "reductions",
     "shapes",
 ]
