@@ -12,6 +12,7 @@ from .environment import version
 COMMANDS = (
     "train",
     "run",
+    "import",
     "check",
     "format",
     "compile",

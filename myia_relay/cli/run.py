@@ -26,17 +26,37 @@ from .relay_files import SUFFIX, load_relay, member, relay_examples
     type=click.Choice(["native", "python", "interpreter"]),
     help="What runs the program (default: what its decorator says, else native).",
 )
+@click.option(
+    "--input",
+    "inputs",
+    multiple=True,
+    type=click.Path(exists=True, dir_okay=False, path_type=Path),
+    help="An input of an ONNX model, a .npy file; one for each, in order.",
+)
 @click.option("--entry", metavar="NAME", help="The definition of a file of Relay text (default: main).")
 @click.option("--prelude", is_flag=True, help="The file of Relay text uses the prelude.")
 def command(
-    function: str, args: tuple[str, ...], export: Path | None, executor: str | None, entry: str | None, prelude: bool
+    function: str,
+    args: tuple[str, ...],
+    export: Path | None,
+    executor: str | None,
+    inputs: tuple[Path, ...],
+    entry: str | None,
+    prelude: bool,
 ) -> None:
     """Call a function of a file, compiled, and print its result.
 
     An ARG is a Python literal such as 2.0 or '(1, 2)', the array of a .npy file, or zeros of a type such as float32[3,4].
-    FILE.relay is Relay text; its ARGs may be values of data types, such as 'Cons(1, Nil)'.
+    FILE.onnx is an ONNX model; FILE.relay is Relay text; its ARGs may be values of data types, such as 'Cons(1, Nil)'.
     """  # noqa: DOC501 (the help says nothing of it)
-    if function.endswith(SUFFIX):
+    if function.endswith(".onnx"):
+        from ..importers.onnx.model import from_onnx
+
+        compiled = from_onnx(function)
+        values = (*examples(args), *examples(tuple(map(str, inputs))))
+    elif inputs:
+        raise UsageError("--input is for ONNX models: FILE.onnx")
+    elif function.endswith(SUFFIX):
         module = load_relay(function, prelude)
         compiled = member(module, function, entry or "main")
         if executor:

@@ -110,7 +110,13 @@ class ImportedModel(Model):
         Raises:
             CompileError: something in the model cannot be imported.
         """
-        written = ModelWriter(self._proto, self._folder, self._name, frozenset(self._static_variables())).write()
+        writer = ModelWriter(self._proto, self._folder, self._name, frozenset(self._static_variables()))
+        try:
+            written = writer.write()
+        except CompileError:
+            raise
+        except (TypeError, ValueError, AttributeError, IndexError, KeyError) as error:  # names that are no text, say
+            raise CompileError(f"{self._name}: the model is damaged: {error}") from None
         if written.missing:
             operator, node, reason = written.missing[0]
             notes = [f"{o} (node '{n}'): {r}" for o, n, r in written.missing[1:20]]
@@ -174,6 +180,10 @@ class ImportedModel(Model):
                     self._make_static(names)
                     if any(p.name in self._statics for p in self.inputs):
                         return  # it depends on values of inputs, which a call has
+                except CompileError:
+                    if any(decides(p) for p in self.inputs):
+                        return  # a call may tell more
+                    raise
         except BaseException as error:
             problem = for_user(error, debugging())
         raise problem
@@ -439,11 +449,22 @@ class Quiet(Relay):
         return self._call(args, kwargs)
 
 
+def graph_name(proto: Any) -> str:
+    """The name of a model's graph; empty if it is no text."""
+    return proto.graph.name if isinstance(proto.graph.name, str) else ""
+
+
 def aligned(array: np.ndarray) -> np.ndarray:
     """A copy that compiled code may write."""
     from ...model.arrays import realigned
 
     return realigned([np.array(array)])[0]
+
+
+def decides(port: Port) -> bool:
+    """Whether an input may say sizes or axes: it is an integer, a boolean, or a short vector of them."""
+    whole = port.kind == "tensor" and port.dtype is not None and port.dtype.startswith(("int", "uint", "bool"))
+    return whole and port.shape is not None and len(port.shape) <= 1
 
 
 def shown(shape: tuple) -> str:
@@ -487,7 +508,7 @@ def from_onnx(source: Any) -> ImportedModel:
     """
     try:
         proto, folder, name = load(source)
-        return ImportedModel(proto, folder, proto.graph.name or name)
+        return ImportedModel(proto, folder, graph_name(proto) or name)
     except BaseException as error:
         problem = for_user(error, debugging())
     raise problem

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import keyword
 import re
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -207,6 +207,8 @@ class ModelWriter:
         for info in graph.input:
             if info.name not in given:
                 self.out.inputs.append(self.port(info, self.define(scope, info.name), dims))
+        if any(p.kind != "tensor" for p in self.out.inputs):  # the tensors in them have sizes, not names
+            self.out.inputs = [replace(p, shape=None) for p in self.out.inputs]
         head = ", ".join(p.variable + (p.annotation if p.variable not in self.statics else "") for p in self.out.inputs)
         self.out.lines.append(f"def {self.out.name}({head}):")
         self.initializers(graph, scope, top=True)
