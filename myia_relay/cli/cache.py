@@ -16,23 +16,23 @@ def command() -> None:
 @command.command("info")
 def info() -> None:
     """Show where programs are kept, how many there are, and how much room they take."""
-    from . import environment, tables
+    from . import environment
 
-    tables.show(("", ""), environment.cache())
+    environment.show_table(("", ""), environment.cache())
 
 
 @command.command("list")
 @click.option("--paths", is_flag=True, help="Show the paths of the files too.")
 def list_(paths: bool) -> None:
     """List the programs, the last used ones first."""
-    from . import tables
+    from . import environment
 
     found = sorted(_programs(), reverse=True)
     if not found:
         print("no compiled programs are kept")
         return
     rows = [(_name(path), size, _age(time.time() - used), *([str(path)] * paths)) for used, size, path in found]
-    tables.show(("function", "bytes", "last used", *(["file"] * paths)), rows)
+    environment.show_table(("function", "bytes", "last used", *(["file"] * paths)), rows)
 
 
 @command.command("clear")

@@ -7,8 +7,8 @@ import sys
 import click
 
 from ..utils.errors import CompileError
+from .environment import show_table as show
 from .relay_files import load_relay
-from .tables import show
 
 
 @click.command()

@@ -14,11 +14,11 @@ def command(as_json: bool) -> None:
 
     Nothing is compiled, downloaded or written.
     """
-    from . import environment, tables
+    from . import environment
 
     found = environment.sections()
     if as_json:
         print(json.dumps({title: dict(rows) for title, rows in found.items()}, indent=2))
         return
     for title, rows in found.items():
-        tables.show(("", ""), rows, title)
+        environment.show_table(("", ""), rows, title)

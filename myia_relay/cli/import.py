@@ -11,9 +11,10 @@ import click
 @click.argument("model", type=click.Path(exists=True, dir_okay=False, path_type=Path))
 @click.option("--text", is_flag=True, help="Print the function that the model becomes.")
 def command(model: Path, text: bool) -> None:
-    """Say what an ONNX model takes and gives, what it consists of, and what of it cannot be imported.
+    """Describe an ONNX model, and say what of it cannot be imported.
 
-    MODEL is a file in ONNX's format; external data lies beside it.
+    MODEL is a file in ONNX's format; external data lies beside it. Inputs, outputs, operators, parameters and the operations of
+    a call are printed.
 
     Raises:
         Exit: it cannot be done.
