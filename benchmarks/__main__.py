@@ -17,6 +17,7 @@ NAMES = {
     "random_numbers": "a million random numbers of several distributions, beside NumPy and JAX",
     "notebooks": "training steps of the notebooks' programs, beside PyTorch and JAX",
     "convolutions": "layers of networks beside sgemm, and the error of Winograd's algorithm",
+    "passes": "what fusion, folding, layouts and common subexpressions are worth on networks of Relay text",
     "networks": "inference and training steps of networks, beside PyTorch, ONNX Runtime and JAX",
 }
 

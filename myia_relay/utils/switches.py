@@ -25,6 +25,7 @@ OPTIMISATIONS = {
     "dead_fills": "arrays that a loop writes from end to end are not filled before",
     "check_elimination": "checks and overflow flags that range analysis decides are dropped",
     "fuse_epilogues": "what follows a convolution element by element is computed where its result is still in registers or caches",
+    "fusion": "arrays that one kernel reads are computed inside of it, and kernels over arrays of one shape are one",
     "hoist_invariants": "what does not change in a loop is computed before it",
     "in_place": "arrays are changed in place where nobody looks at the old ones",
     "join_pads": "sums of padded arrays that lie one behind the other are written part by part",

@@ -20,6 +20,7 @@ from ...abstract.types import Array, Data, Leaf, Scalar, Type, is_static_shape, 
 from ...ir.axes import is_pointwise, relation_of
 from ...ir.node import Apply, Constant, Graph, Node, applied
 from ...ir.prim import Primitive, update_of
+from ...utils.switches import is_left_out
 
 # Rough costs in arithmetic operations an element, vectorised.
 COST = {
@@ -181,7 +182,7 @@ def _place(node: Apply, out: Fusion, depth: dict, position: dict) -> None:
     users = out.users.get(node, [])
     kernels: list[Node] = []
     repeated = False
-    memory = not users
+    memory = not users or (depth[node] > 0 and is_left_out("fusion"))
     for user in users:
         if isinstance(user, Graph) or user not in out.kernel and out.role.get(user) != "view":
             memory = True

@@ -80,6 +80,7 @@ class DataflowNode:
         op: the operation.
         local: what it is bound to.
         pattern: its own.
+        grouped: whether it is an operator whose types are known, as far as they ever are.
         users: who uses its result, with the pattern of that use.
         escapes: whether its result is the block's.
         group: the group that it was merged into; itself for a group of its own.
@@ -92,6 +93,7 @@ class DataflowNode:
     op: Expression
     local: Local | None
     pattern: OperatorPattern
+    grouped: bool
     users: list[tuple[DataflowNode, OperatorPattern]] = field(default_factory=list)
     escapes: bool = False
     group: DataflowNode | None = None
@@ -158,7 +160,7 @@ class _Fusion:
         for node in nodes:
             if node.root is not node:
                 continue
-            if any(operator_of(n.op) is not None for n in members[node]):
+            if any(n.grouped for n in members[node]):
                 value = self.call(members[node], out)
             else:
                 inner = scopes(node.op)
@@ -185,7 +187,8 @@ class _Fusion:
         made: dict[Local, DataflowNode] = {}
         for index, (local, op) in enumerate(operations(block)):
             pattern = OperatorPattern.OPAQUE
-            if isinstance(op, CallExpr) and operator_of(op) is not None:
+            known = operator_of(op) is not None and not any(map(self.types.is_open, (op, *operands(op))))
+            if isinstance(op, CallExpr) and known:
                 pattern = self.patterns.of(op)
             elif isinstance(op, TupleExpr) and op.fields:
                 pattern = OperatorPattern.INJECTIVE
@@ -194,7 +197,7 @@ class _Fusion:
                 if source is not None and operator_of(source.op) is not None:
                     pattern = OperatorPattern.ELEMENTWISE
             node = DataflowNode(
-                index, op, local, pattern, kind=pattern, anchored=pattern is OperatorPattern.OUT_FUSABLE
+                index, op, local, pattern, known, kind=pattern, anchored=pattern is OperatorPattern.OUT_FUSABLE
             )
             nodes.append(node)
             for x in operands(op):

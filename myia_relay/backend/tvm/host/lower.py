@@ -26,6 +26,7 @@ from ....ir.prim import Primitive
 from ....opt.analysis.fusion import is_scalar
 from ....opt.analysis.ranges import Ranges
 from ....utils.errors import InternalError, LoweringError
+from ....utils.switches import is_left_out
 from ...native.timing import TimedRegion
 from ..kernels import nests, opaque, soa
 from ..kernels.kernel import Evaluator, Kernel, MainSite, apply_rule, pointer_type, view_pointer
@@ -471,7 +472,7 @@ class Lowering:
 
     def _host(self, node: Node, leaves: dict[Node, bool], targets: list[View]) -> Pending | None:
         """The pending kernel that a node can join, if any: same shape, and nothing crosses from one index to another."""
-        for p in self.scope.pending:
+        for p in () if is_left_out("fusion") else self.scope.pending:
             if p.shape != node.type.shape or p.count > 48:
                 continue
             written = all(leaf in p.targets and ok for leaf, ok in leaves.items() if p.writes(self.view(leaf).storage))

@@ -266,7 +266,7 @@ class _Nesting:
             effects |= effect
             treated = isinstance(s.local, Temporary)
             treated |= self.everything and not ordering and s.local not in self.stay
-            if treated and self.uses[s.local] == 0 and not ordering:
+            if isinstance(s.local, Temporary) and self.uses[s.local] == 0 and not ordering:
                 continue
             if treated and self.uses[s.local] == here[s.local] == 1:
                 pending[s.local] = _Pending(replace(s, value=value), ordering, effect)

@@ -10,6 +10,7 @@ from ...check.annotate import written
 from ...check.checked import Checked
 from ...terms.terms import (
     COMPOUND,
+    GENERIC,
     DataTerm,
     Rigid,
     TensorTerm,
@@ -19,6 +20,7 @@ from ...terms.terms import (
     prune,
     resolved,
     tensor,
+    unknowns,
 )
 from ...tree import (
     DataType,
@@ -113,6 +115,11 @@ class Types:
             if not bad:
                 return plain
             plain -= bad
+
+    def is_open(self, e: Expression) -> bool:
+        """Whether inference has left a part of the type of an expression open, and no scheme abstracts over it."""
+        term = self.of(e)
+        return term is not None and any(u.level != GENERIC for u in unknowns(term))
 
     def is_ground(self, e: Expression) -> bool:
         """Whether the type of an expression has no parameters, known or not."""
