@@ -11,6 +11,7 @@ from ..ir.rewrite import all_graphs
 from ..ir.verify import TRANSFORMS, verify
 from ..utils.debugging import debugging, report
 from ..utils.switches import is_left_out
+from .kernels.integer_products import IntegerProducts
 from .kernels.integer_words import IntegerWords
 from .kernels.join_pads import JoinPads
 from .kernels.packed_products import PackedProducts
@@ -168,5 +169,5 @@ def plan_lanes(graph: Graph, check: bool | None = None, wide: bool = True) -> Gr
         check: as in `optimize`.
         wide: whether the vectors have 512 bits, which some of the kernels are for.
     """
-    passes = (IntegerWords(), UnrollAndJam(), SoaKernels(), *((PackedProducts(),) if wide else ()))
+    passes = (IntegerProducts(), IntegerWords(), UnrollAndJam(), SoaKernels(), *((PackedProducts(),) if wide else ()))
     return Pipeline(passes, rounds=1, verify=debugging() if check is None else check)(graph)
