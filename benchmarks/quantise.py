@@ -30,7 +30,6 @@ from myia_relay import Float, Tensor, relay, relay_model
 
 from . import common
 from .networks import cases, vision
-from .resnet_mnist import resnet8
 
 SCHEMES = ("int8/int16", "int8/int32", "int16/int32")
 METHODS = ("global_scale", "percentile", "mse", "kl")
@@ -52,14 +51,14 @@ def separable(x, channels, strides):
     x = relay.conv2d(
         x, x.shape[0], 3, strides=strides, padding=1, groups=x.shape[0], no_bias=True, init="kaiming_normal"
     )
-    x = relay.relu(relay.batch_norm(x))
-    return relay.relu(relay.batch_norm(relay.conv2d(x, channels, 1, no_bias=True, init="kaiming_normal")))
+    x = relay.relu(relay.batch_norm(x, axis=0))
+    return relay.relu(relay.batch_norm(relay.conv2d(x, channels, 1, no_bias=True, init="kaiming_normal"), axis=0))
 
 
 @relay_model
 def small_mobilenet(x: Tensor[Float, (1, 28, 28)]) -> Tensor[Float, 10]:
     """Six separable convolutions (A. Howard et al., "MobileNets", 2017)."""
-    x = relay.relu(relay.batch_norm(relay.conv2d(x, 16, 3, padding=1, no_bias=True, init="kaiming_normal")))
+    x = relay.relu(relay.batch_norm(relay.conv2d(x, 16, 3, padding=1, no_bias=True, init="kaiming_normal"), axis=0))
     x = separable(x, 32, 2)
     x = separable(x, 32, 1)
     x = separable(x, 64, 2)
@@ -67,10 +66,30 @@ def small_mobilenet(x: Tensor[Float, (1, 28, 28)]) -> Tensor[Float, 10]:
     return relay.linear(relay.global_avg_pool(separable(x, 64, 1)), 10)
 
 
+@relay_model
+def block(x, channels, strides):
+    """Two convolutions beside the input, or beside what a convolution of size one makes of it."""
+    y = relay.conv2d(x, channels, 3, strides=strides, padding=1, no_bias=True, init="kaiming_normal")
+    y = relay.relu(relay.batch_norm(y, axis=0))
+    y = relay.batch_norm(relay.conv2d(y, channels, 3, padding=1, no_bias=True, init="kaiming_normal"), axis=0)
+    if strides > 1:
+        x = relay.conv2d(x, channels, 1, strides=strides, no_bias=True, init="kaiming_normal")
+        x = relay.batch_norm(x, axis=0)
+    return relay.relu(x + y)
+
+
+@relay_model
+def small_resnet(x: Tensor[Float, (1, 28, 28)]) -> Tensor[Float, 10]:
+    """ResNet-8 (K. He et al. 2015, section 4.2, with n = 1)."""
+    x = relay.conv2d(x, 16, 3, padding=1, no_bias=True, init="kaiming_normal")
+    x = block(relay.relu(relay.batch_norm(x, axis=0)), 16, 1)
+    return relay.linear(relay.global_avg_pool(block(block(x, 32, 2), 64, 2)), 10)
+
+
 @relay
-def resnet8_loss(x, y):
+def resnet_loss(x, y):
     """Of one image."""
-    return relay.softmax_cross_entropy(resnet8(x), y)
+    return relay.softmax_cross_entropy(small_resnet(x), y)
 
 
 @relay
@@ -110,7 +129,10 @@ def accuracies(options: argparse.Namespace) -> list[dict[str, Any]]:
     cnn = trained_cnn(Path(os.environ.get("MYIA_RELAY_DATA", ".")))
     if cnn is not None:
         networks["CNN"] = cnn, lambda x: ((x - MEAN) / DEVIATION).astype(np.float32)
-    for name, function, loss in (("ResNet-8", resnet8, resnet8_loss), ("MobileNet", small_mobilenet, mobilenet_loss)):
+    for name, function, loss in (
+        ("ResNet-8", small_resnet, resnet_loss),
+        ("MobileNet", small_mobilenet, mobilenet_loss),
+    ):
         model = relay.create_model(function, seed=0)
         steps = options.epochs * -(-min(options.examples, len(train)) // 96)
         rate = relay.optim.schedules.warmup(relay.optim.schedules.cosine(6e-3, steps), min(50, steps // 4))
@@ -141,7 +163,7 @@ def accuracies(options: argparse.Namespace) -> list[dict[str, Any]]:
             right = 100 * float(np.mean(guesses[system] == labels))
             equal = 100 * float(np.mean(guesses[system] == guesses["float32"]))
             micro = 1e6 * common.spread(times[system], False)["median"]
-            speed = common.ratio(times[system], times["float32"])
+            speed = common.ratio(times["float32"], times[system])
             rows.append(
                 {"network": name, "system": system, "accuracy": right, "equal": equal, "us": micro, "speed": speed}
             )
@@ -228,9 +250,9 @@ def speeds(options: argparse.Namespace) -> list[dict[str, Any]]:
             error = float(np.linalg.norm(np.asarray(function_(x)) - wanted) / np.linalg.norm(wanted))
             median, speed = (
                 1e3 * common.spread(figures[system], False)["median"],
-                common.ratio(figures[system], figures["float32"]),
+                common.ratio(figures["float32"], figures[system]),
             )
-            ort = common.ratio(figures[system], figures["ort int8"]) if "ort int8" in figures else float("nan")
+            ort = common.ratio(figures["ort int8"], figures[system]) if "ort int8" in figures else float("nan")
             rows.append({"network": row, "system": system, "ms": median, "speed": speed, "ort": ort, "error": error})
             print(
                 f"{row:10} {system:12} {median:8.2f} ms  {speed:5.2f}x float32  {ort:5.2f}x ort int8  error {error:.1e}",

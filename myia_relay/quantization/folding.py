@@ -23,7 +23,7 @@ import numpy as np
 from ..ir.build import Builder, Var
 from ..ir.node import Apply, Constant, Graph, Node, applied
 from ..ir.prim import REGISTRY
-from ..ir.rewrite import emit_like, lookup, same_interface
+from ..ir.rewrite import drop_dead, emit_like, lookup, same_interface
 from ..utils.source import Origin
 from .graphs import static_nodes
 
@@ -74,6 +74,7 @@ class _FoldScales:
             else:
                 self.env[node] = found
         self.new.output = self.value(self.graph.output)
+        drop_dead(self.new)  # comparisons of rectifiers
         return self.new
 
     def found(self, node: Apply) -> ScaledConvolution | Node:
