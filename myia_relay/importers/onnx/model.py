@@ -90,6 +90,8 @@ class ImportedModel(Model):
         inputs, outputs: what it takes and gives.
     """
 
+    spec: Any
+
     def __init__(self, proto: Any, folder: Any, name: str, arrays: Mapping[str, np.ndarray] | None = None):
         self._proto, self._folder, self._name = proto, folder, name
         self._digest = hashlib.blake2b(proto.SerializeToString(deterministic=True), digest_size=6).hexdigest()
@@ -344,8 +346,9 @@ class ImportedModel(Model):
 
     def _result(self, value: Any) -> Any:
         """The result of a call, as ONNX has it: arrays, lists of arrays, None."""
-        if isinstance(value, tuple) and type(value) is not tuple:
-            return np.asarray(value.values).astype(narrow_dtype(type(value).narrow))
+        narrow = getattr(type(value), "narrow", None)
+        if narrow is not None:
+            return np.asarray(value[0]).astype(narrow_dtype(narrow))
         if isinstance(value, tuple):
             return tuple(map(self._result, value))
         if isinstance(value, list):

@@ -26,7 +26,7 @@ from typing import Any
 
 import numpy as np
 
-from ...abstract.dims import Dim, DimLike
+from ...abstract.dims import Dim, DimLike, known_size, product
 from ...abstract.types import Array, Scalar
 from ...infer.engine.engine import Engine
 from ...infer.engine.frames import Frame
@@ -47,7 +47,8 @@ from . import folding
 from .values import CARRIERS, NARROW, Fixed, Sizes, Undecided
 
 LATEST = 10_000
-DOMAINS = {"": "", "ai.onnx": "", "com.microsoft": "com.microsoft"}
+DOMAINS: dict[str, str] = {"": "", "ai.onnx": ""}
+"""Domains that are called otherwise."""
 
 
 @dataclass(frozen=True)
@@ -217,8 +218,8 @@ class Operand:
         x = self.var
         if not all(isinstance(d, int) for d in x.shape):
             raise Undecided(f"how many elements its input {what} has must be known at compile time", self.value)
-        x = reshape(x, shape=(int(np.prod(x.shape, dtype=int)),))
-        return [weak(element(x, i), "int64") for i in range(x.shape[0])]
+        x = reshape(x, shape=(product(x.shape),))
+        return [weak(element(x, i), "int64") for i in range(known_size(x.shape[0]))]
 
 
 def element(x: Var, index: int) -> Var:

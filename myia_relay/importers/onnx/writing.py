@@ -265,7 +265,7 @@ class ModelWriter:
         Raises:
             CompileError: the model is not what ONNX allows.
         """
-        found = [
+        found: list[tuple[str, Any]] = [
             (t.name, lambda t=t, w=f"initializer '{t.name}'": array_of(t, self.folder, w)) for t in graph.initializer
         ]
         for s in graph.sparse_initializer:
@@ -301,7 +301,7 @@ class ModelWriter:
         Raises:
             CompileError: it is not what ONNX allows.
         """
-        domain = DOMAINS.get(node.domain, node.domain)
+        domain: str = DOMAINS.get(node.domain, str(node.domain))
         self.out.counts[node.op_type] = self.out.counts.get(node.op_type, 0) + 1
         attributes = self.attributes(node, scope)
         if not domain and node.op_type in CONTROL:

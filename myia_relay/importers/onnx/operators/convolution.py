@@ -6,7 +6,7 @@ import math
 
 import numpy as np
 
-from ....abstract.dims import Dim, DimLike
+from ....abstract.dims import Dim, DimLike, known_size
 from ....abstract.types import FLOATS, numpy_dtype
 from ....ir.build import Var
 from ....ir.prim import REGISTRY
@@ -131,7 +131,7 @@ def convolved(x: Var, w: Var, steps: tuple, sides: Sides, group: int) -> Var:
     length = w.shape[2]
     places = (x.shape[2] - length) // steps[0] + 1
     total = None
-    for k in range(length):
+    for k in range(known_size(length)):
         part = slice_(
             x,
             starts=(0, 0, k, *(0,) * (count - 1)),
@@ -318,10 +318,9 @@ def max_positions(c: Context, x: Var, windows: PoolWindows, storage_order: int) 
     Raises:
         TypeError_: the operator does not take such inputs.
     """
-    size = x.shape[2:]
     if not all(isinstance(d, int) for d in x.shape):
         raise TypeError_("the positions of maxima need known sizes")
-    n, channels = x.shape[:2]
+    n, channels, *size = map(known_size, x.shape)
     inner = np.arange(math.prod(size)).reshape(size, order="F" if storage_order else "C")
     numbers = np.arange(n * channels).reshape(n, channels, *(1,) * len(size)) * math.prod(size) + inner
     values = windows.parts(x, lowest(x.dtype))

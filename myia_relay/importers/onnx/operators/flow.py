@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 from ....abstract.types import List
@@ -98,7 +100,7 @@ async def stack(c: Context, parts, *, axis=0, reverse=0):
             raise TypeError_("a loop without iterations does not tell the shape of what it collects")
         out = c.numpy(np.stack, [Operand(c, e).var for e in parts.elems])
     elif isinstance(parts, Dyn) and isinstance(parts.type, List):
-        element = parts.type.elem
+        element: Any = parts.type.elem
         out = await c.call(stacked, parts, tuple(element.shape), dtype=element.dtype)
     else:
         raise TypeError_("what a loop collects are no arrays of one shape")
@@ -114,7 +116,7 @@ def count(c: Context, x):
         return c.frame.constant(len(x.elems))
     from ....infer.objects.lists import length as list_length
 
-    return list_length(c.frame, x)
+    return list_length(c.engine, c.frame, x)
 
 
 @operator("Entry", domain="relay", raw=True)

@@ -208,6 +208,7 @@ def resize(
         if given is not None:
             out, scale = scaled_size(c, n, given[k]), c.constant(np.float64(given[k]))
         else:
+            assert sizes is not None
             out = sizes[k]
             if isinstance(n, int) and isinstance(out, int):
                 scale = c.constant(np.float64(out / n))

@@ -185,6 +185,7 @@ async def recurrent(c: Context, name: str, x, w, r, bias, lens, h0, c0, peep, op
         weights: tuple = (back, None)
         if bias is not None:
             both = part(bias, k)
+            assert both is not None
             size = gates_count * n
             first, second = half(both, 0, size), half(both, size, 2 * size)
             if name == "GRU":

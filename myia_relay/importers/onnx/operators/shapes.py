@@ -69,8 +69,8 @@ def reshaped(c: Context, x: Var, sizes: list, allowzero: int = 0) -> Var:
             whole[rest[0]] = 1
         elif others == 0:
             whole[rest[0]] = 0
-        elif isinstance(total // others, Dim) and not (total // others).atoms:
-            whole[rest[0]] = total // others
+        elif isinstance(left := total // others, Dim) and not left.atoms:
+            whole[rest[0]] = left
     return c.numpy(np.reshape, x, tuple(whole))
 
 
@@ -172,8 +172,8 @@ def unsqueeze_13(c: Context, x, axes):
 def expand(c: Context, x, shape):
     """A tensor broadcast to a shape, as in an addition."""
     sizes = shape.dims("shape")
-    have: list[DimLike] = [1] * (len(sizes) - len(x.shape)) + list(x.shape)
-    want: list[DimLike] = [1] * (len(have) - len(sizes)) + sizes
+    have: list = [1] * (len(sizes) - len(x.shape)) + list(x.shape)
+    want: list = [1] * (len(have) - len(sizes)) + sizes
     out = [h if isinstance(w, int) and w == 1 else w for h, w in zip(have, want, strict=True)]
     if all(a == h for a, h in zip(out, have)) and len(have) == len(x.shape):
         return x
@@ -300,7 +300,7 @@ def parted(c: Context, x: Var, axis: int, sizes, count: int | None):
     axis = normalise_axis("Split", axis, x.shape)
     n, count = x.shape[axis], count or c.outputs
     if sizes is None:
-        if isinstance(n, Dim) and isinstance(n // count, Dim) and (n // count).atoms:
+        if isinstance(n, Dim) and isinstance(part := n // count, Dim) and part.atoms:
             raise TypeError_(f"it splits an axis of the unknown size {n} into {count} parts")
         each = n // count if isinstance(n, Dim) else -(-n // count)
         sizes = [each] * (count - 1) + [n - each * (count - 1)]
@@ -330,7 +330,7 @@ MODES = {"constant": "constant", "reflect": "reflect", "edge": "edge", "wrap": "
 @operator("Pad", until=10)
 def pad_2(c: Context, x, *, pads=None, paddings=None, mode="constant", value=0.0):
     """A tensor with something around it."""
-    return padded_by(c, x, list(pads or paddings), mode, x.const(value), None)
+    return padded_by(c, x, list(pads or paddings or ()), mode, x.const(value), None)
 
 
 @operator("Pad", since=11, sizes=("pads",), static=("axes",))
@@ -426,7 +426,7 @@ def trilu(c: Context, x, k=None, *, upper=1):
     rows = as_positions(c, n)
     columns = as_positions(c, m)
     away = P.sub(reshape(columns, shape=(1, m)), reshape(rows, shape=(n, 1)))
-    offset = as_array(k.var) if at is None else away.const(int(at))
+    offset = as_array(k.var) if k is not None and at is None else away.const(int(at or 0))
     offset = reshape(offset, shape=()) if isinstance(offset, Var) and offset.shape != () else offset
     kept = (P.ge if upper else P.le)(away, offset)
     zero = broadcast_to(c.constant(0, x.dtype), shape=x.shape)
