@@ -70,7 +70,7 @@ async def branch(
             unknown(treedef_of_type(tasks.index(done[0])))
             if len(done) == 1
             # Where a recursive function returns arrays of other sizes than were assumed in an earlier pass, they grow.
-            else join(treedef_of_type(0), treedef_of_type(1), grow=bool(engine.recursion.before))
+            else join(treedef_of_type(0), treedef_of_type(1), grow=engine.open_sizes or bool(engine.recursion.before))
         )
     except Mismatch as error:
         raise TypeError_(_differ(error, values, node), node.origin) from None

@@ -104,6 +104,7 @@ class Engine:
         self.with_cells = False  # whether the program has variables that inner functions assign to; see `cells`
         self.iterators = False  # whether the program has made any; see `infer.engine.iterators`
         self.tables: dict[Seq, np.ndarray | None] = {}  # long lists of known numbers as arrays; see `lists.of_table`
+        self.open_sizes = False  # whether the branches of a choice may give arrays of different known sizes
         self.static_lists = False  # whether long lists of known length stay static
         self.spelt_out = 1  # iterations of the loops around that are unrolled because they cannot stay loops
         self.unrolled_until: int | None = None  # how many operations may be evaluated before the outermost of them ends
