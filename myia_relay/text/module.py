@@ -38,17 +38,19 @@ class Module(Mapping[str, Any]):
 
     Args:
         tree: what was written.
+        options: with which its functions are compiled, as of `relay(..)`.
 
     Attributes:
         tree: what was written.
+        options: of its functions.
 
     >>> module = relay.parse_text("def @square(%x: float32) { %x * %x }")
     >>> list(module), module == relay.parse_text("def @square(%y: float32) { multiply(%y, %y) }")
     (['square'], True)
     """
 
-    def __init__(self, tree: ModuleTree):
-        self.tree = tree
+    def __init__(self, tree: ModuleTree, **options: Any):
+        self.tree, self.options = tree, options
         self._members: dict[str, Any] = {}
 
     @functools.cached_property
@@ -101,6 +103,12 @@ class Module(Mapping[str, Any]):
             make = run.function if name in self.tree.definitions else run.constructor
             found = self._members[name] = make(self, name)
         return found
+
+    def with_executor(self, executor: str) -> Module:
+        """The same module, whose functions run on an executor: "native", "python" or "interpreter"."""
+        made = Module(self.tree, **{**self.options, "executor": executor})
+        vars(made).update({k: v for k, v in vars(self).items() if k not in ("options", "_members")})
+        return made
 
     def __iter__(self) -> Iterator[str]:
         return iter(self.tree.definitions)
