@@ -1,0 +1,1 @@
+"""Lowering: a checked module becomes parsed graphs."""
