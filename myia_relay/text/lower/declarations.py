@@ -114,24 +114,36 @@ def declaration(key: DefinitionKey) -> Declaration:
         TypeError_: a field is of a type that no record can hold.
     """
     name, definitions = key
-    made: dict[str, Declaration] = {}
-    for top, parameters, _ in definitions:
-        inner = (top, definitions)
-        made[top] = _KNOWN.get(inner) or Declaration(top, parameters)
-    new = {top: d for top, d in made.items() if (top, definitions) not in _KNOWN}
+    keys = {top: _reached(top, definitions) for top, _, _ in definitions}
+    made = {top: _KNOWN.get(keys[top]) or Declaration(top, parameters) for top, parameters, _ in definitions}
+    new = [top for top in made if keys[top] not in _KNOWN]
     for top, _, constructors in definitions:
         if top not in new or constructors is None:
             continue
         for constructor, fields in constructors:
             types = [field_type(f, made) for f in fields]
             cls = made[top].constructor(constructor, *types)
-            cls.__relay_constructor__ = ((top, definitions), constructor)
+            cls.__relay_constructor__ = (keys[top], constructor)
             cls.__reduce__ = _reduce  # pyright: ignore[reportAttributeAccessIssue]
-    _KNOWN.update({(top, definitions): d for top, d in new.items()})
+    _KNOWN.update({keys[top]: made[top] for top in new})
     return made[name]
 
 
 _KNOWN: dict[DefinitionKey, Declaration] = {}
+
+
+def _reached(name: str, definitions: tuple) -> DefinitionKey:
+    """The key of one of the types in another's key."""
+    by_name = {d[0]: d for d in definitions}
+    found: dict[str, tuple] = {}
+    todo: list[Any] = [("data", name, ())]
+    while todo:
+        top = todo.pop()
+        if top[:1] == ("data",) and top[1] not in found:
+            found[top[1]] = by_name[top[1]]
+            todo.extend(f for _, fields in by_name[top[1]][2] or () for f in fields)
+        todo.extend(part for part in top if isinstance(part, tuple))
+    return name, tuple(found[n] for n in sorted(found))
 
 
 def declared(module: ModuleTree, name: str) -> Declaration:
