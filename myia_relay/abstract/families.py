@@ -28,8 +28,9 @@ import numpy as np
 
 from ..utils.errors import OverflowError_, TypeError_
 from .annotations import annotated_type, no_field
+from .declared import declaration_of
 from .family import Family, Variant
-from .types import Array, Data, NoneT, Scalar, Struct, Type, is_static_shape, leaves, numpy_dtype, tuple_of
+from .types import Array, Data, NoneT, Scalar, Struct, Type, is_static_shape, numpy_dtype, tuple_of
 
 _MARK = "__relay_family__"  # the class attribute that holds what is known of a class
 _SCOPE = "__relay_scope__"  # the variables of the function in which a class was made
@@ -67,7 +68,7 @@ def family_of(cls: type) -> Family | None:
     """
     known = cls.__dict__.get(_MARK)
     if known is None:
-        if not is_record_class(cls):
+        if not is_record_class(cls) or declaration_of(cls) is not None:
             return None
         discover(neighbours(cls))
         known = cls.__dict__[_MARK]
@@ -259,9 +260,7 @@ def discover(classes: list[type]) -> None:
         for v in family.variants:
             if usable:
                 v.types = tuple(_type(f, families, clear) for f in clear[v.cls].values())
-                parts = [leaves(t) for t in v.types]
-                v.starts = tuple(sum(map(len, parts[:k])) for k in range(len(parts)))
-                v.leaves = tuple(t for part in parts for t in part)
+                v.place_leaves()
             type.__setattr__(v.cls, _MARK, (family if usable else None,))
 
 

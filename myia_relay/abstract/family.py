@@ -23,6 +23,7 @@ from __future__ import annotations
 
 import functools
 from dataclasses import dataclass
+from typing import Any
 
 from .types import NONE, Data, NoneT, Struct, Type, leaves, tangent
 
@@ -52,6 +53,12 @@ class Variant:
         at = self.fields.index(field)
         return self.starts[at], self.types[at]
 
+    def place_leaves(self) -> None:
+        """Compute the leaves, and where those of each field begin, from the types of the fields."""
+        parts = [leaves(t) for t in self.types]
+        self.starts = tuple(sum(map(len, parts[:k])) for k in range(len(parts)))
+        self.leaves = tuple(t for part in parts for t in part)
+
 
 class Family:
     """An algebraic data type.
@@ -61,15 +68,19 @@ class Family:
         variants: its classes; the k-th has the number k + 1.
         recursive: whether its values have no fixed shape: then constructing one gives a run-time value.
         derived_from: for a family of derivatives the family of the values, and the name of the attribute that leads here.
+        instance_of: for an instance of a declared type (`abstract.declared`) the declaration, and the types for its parameters.
+        local: whether it belongs to one compilation.
     """
 
-    def __init__(self, classes: list[type], recursive: bool):
+    def __init__(self, classes: list[type], recursive: bool, name: str = ""):
         self.variants = tuple(Variant(cls, k) for k, cls in enumerate(classes, 1))
-        self.name = " | ".join(c.__name__ for c in classes)
+        self.name = name or " | ".join(c.__name__ for c in classes)
         self.recursive = recursive
         self.numbers = {v.cls: v.number for v in self.variants}
         self.evidence: list[tuple] = []
         self.derived_from: tuple[Family, str] | None = None
+        self.instance_of: tuple[Any, tuple[Type, ...]] | None = None
+        self.local = False
 
     def reachable(self) -> list[Family]:
         """This family and all that its records refer to."""
@@ -130,7 +141,7 @@ def derive(family: Family) -> None:
             derived.append((f.tangent, tangent))
         for new, rule in derived:
             role = "gradient" if new is f.gradient else "tangent"
-            new.name, new.derived_from = f"{role} of {f.name}", (f, role)
+            new.name, new.derived_from, new.local = f"{role} of {f.name}", (f, role), f.local
             new.__dict__.update(tangent=f.tangent, gradient=f.gradient)
             for old, v in zip(f.variants, new.variants, strict=True):
                 v.fields, v.starts = old.fields, old.starts

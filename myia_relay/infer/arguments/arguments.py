@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from ...abstract.annotations import Rows, TensorAnnotation
+from ...abstract.declared import Constructed
 from ...abstract.dims import symbol
 from ...abstract.families import annotation_type, family_of
 from ...abstract.structures import rebuild as rebuild_value
@@ -23,6 +24,7 @@ from ...utils.raising import format_parts
 from ..values.protocols import is_named_tuple, is_named_tuple_class
 from ..values.treedef import ConstInfo, Identity, TreeDef, rebuild
 from ..values.values import Dyn, Seq, Val
+from .declared_data import data_of
 from .dlpack import from_dlpack
 from .open_sizes import FieldAnnotation, open_size, part_annotations
 
@@ -153,6 +155,8 @@ def quick_key(values: Any, leaves: list, listed: bool = True) -> tuple | None:
             key.append(spec)
         elif not named and (isinstance(v, np.generic) or family_of(kind) is not None):
             key.append(kind)
+        elif isinstance(v, Constructed):
+            return None  # its class does not say which instance it is
         else:
             parts = parts_of(kind)
             inner = None if parts is None else quick_key(parts(v), leaves, listed)
@@ -259,6 +263,9 @@ def describe_argument(
     if hasattr(kind, "__dataclass_fields__"):
         if not value.__dataclass_params__.frozen:
             raise TypeError_(f"the dataclass {kind.__name__} is mutable; declare it @dataclass(frozen=True)")
+        if isinstance(value, Constructed) and not structural and (data := data_of(value, annotation)) is not None:
+            leaves.append(value)
+            return TreeDef("dyn", data)
         family = None if structural else family_of(kind)
         if family is not None:
             wanted = annotation_type(annotation)

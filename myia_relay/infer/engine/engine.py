@@ -17,6 +17,7 @@ from typing import Any
 
 import numpy as np
 
+from ...abstract.declared import EVERYWHERE, Instances
 from ...abstract.families import family_of
 from ...abstract.types import Array, Data, Type
 from ...ir.node import Apply, Constant, Graph, Node
@@ -89,6 +90,7 @@ class Engine:
         self.language, self.constructs = language, language.constructs
         self.parse, self.compress, self.structural, self.uses_data = parse, compress, structural, False
         self.functions, self.loop = Functions(), Loop(self.break_deadlock)
+        self.instances = Instances(None, EVERYWHERE)  # of declared data types
         self.specs: dict[Hashable, Specialisation] = {}
         self.joins: list[Join] = []
         self.dependencies: dict[tuple, Dependency] = {}

@@ -18,6 +18,7 @@ from typing import Any
 
 import numpy as np
 
+from ...abstract.declared import Instance, declaration_of
 from ...abstract.families import family_of
 from ...abstract.types import Array, List, Ref, Scalar
 from ...ir.node import Apply, Graph
@@ -40,6 +41,7 @@ from ..engine.unions import dispatch, first_choice, merged, without_choices
 from ..objects import data
 from ..objects.advice import SYMBOLS, cannot_be_compiled, has_advice, is_known_foreign, is_of_library
 from ..objects.attributes import METHODS_OF_REFS
+from ..objects.instances import instance_made
 from ..objects.iterables import unwrapped
 from ..objects.leaves import lift
 from ..objects.list_methods import list_method, list_operator
@@ -226,6 +228,10 @@ async def call_static(engine: Engine, frame: Frame, value: Any, args, kwargs, or
         transform, inner, options = transformed
         fn = Derived(transform, engine.from_python(frame, inner, None), options)
         return await call_value(engine, frame, fn, args, kwargs, origin, site)
+    if isinstance(value, Instance):
+        return await data.construct(
+            engine, frame, engine.instances.of(value.declaration, value.args), value.cls, tuple(args)
+        )
     if (handler := OF_CLASS.get(type(value))) is not None:
         return await handler(engine, frame, value, args, kwargs, origin, site)
     function = own_attribute(value, "__relay_function__")
@@ -558,7 +564,10 @@ async def construct(engine: Engine, frame: Frame, cls: type, args, kwargs, origi
         values = fields_of(cls, names, defaults, (), kwargs, engine, frame)
         for value in values:  # the record would show later writes to such an array
             engine.shared.update(arrays_of(value))
-        family = None if engine.structural else family_of(cls)
+        family = None
+        if not engine.structural:
+            declaration = declaration_of(cls)
+            family = family_of(cls) if declaration is None else instance_made(engine, frame, declaration, cls, values)
         if family is not None:
             return await data.construct(engine, frame, family, cls, values)
         return Seq("record", values, names, cls)
