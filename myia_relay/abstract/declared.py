@@ -10,10 +10,10 @@ The classes of `abstract.families` get the types of their fields from annotation
     nil(), cons(1, nil())                   values in Python, and in compiled code, where `cons` makes a List[int]
     lists.at(nil, INT)                      the constructor of a List[int], for compiled code
 
-All instances share the classes of the constructors. Compiled code finds the instance that a constructor makes from the types of what it
-is given (`solve`). Where these leave a parameter open, as `nil()` does, the value keeps its structure in its type until it meets a value of
-an instance. Functions are fields of a type `Arrow`; as the functions of a program are known to its compilation only, an instance with
-such fields is made anew by each compilation (`Instances`).
+All instances share the classes of the constructors. Compiled code finds the instance that a constructor makes from the
+types of what it is given (`solve`). Where these leave a parameter open, as `nil()` does, the value keeps its structure in its
+type until it meets a value of an instance. Functions are fields of a type `Arrow`; as the functions of a program are known to
+its compilation only, an instance with such fields is made anew by each compilation (`Instances`).
 
 Input: declarations, types. Output: families.
 """
@@ -177,9 +177,9 @@ class Declaration:
         """
         return EVERYWHERE.of(self, args)
 
-    def at(self, cls: type, *args: Type) -> Instance:
+    def at(self, cls: type, *args: Type) -> ConstructorAt:
         """A constructor of a certain instance, to be called in compiled code."""
-        return Instance(self, cls, args)
+        return ConstructorAt(self, cls, args)
 
     def has_arrows(self) -> bool:
         """Whether functions are among what its values hold."""
@@ -195,7 +195,7 @@ class Declaration:
         return False
 
 
-class Instance:
+class ConstructorAt:
     """A constructor of one instance of a declared type.
 
     Attributes:
@@ -276,7 +276,11 @@ class Instances:
         return self._expand(declaration, args)
 
     def type(self, t: Type) -> Type:
-        """A type in which instances are families, and function types the types of functions."""
+        """A type in which instances are families, and function types the types of functions.
+
+        Raises:
+            TypeError_: a function exists in compiled code only.
+        """
         if isinstance(t, InstanceOf):
             return Data(self.of(t.declaration, t.args))
         if isinstance(t, Arrow):
@@ -288,7 +292,11 @@ class Instances:
         return List(self.type(t.elem)) if isinstance(t, List) else t
 
     def _expand(self, declaration: Declaration, args: tuple[Type, ...]) -> Family:
-        """Make an instance, and those that it refers to."""
+        """Make an instance, and those that it refers to.
+
+        Raises:
+            TypeError_: it refers to ever larger ones.
+        """
         before = dict(self.made)
         todo: list[tuple[Family, Declaration, tuple[Type, ...]]] = []
 
@@ -369,8 +377,8 @@ def solve(todo: list[tuple[Type, Any]], view: Callable[[Any], Any]) -> None:
 
     Args:
         todo: types with open parameters in them, and values of these types; extended.
-        view: what a value is: a type; a constructor of a declared type (its class and the values of its fields); a structure (a `Struct`
-            without parts, and the parts); or None where nothing is known of it.
+        view: what a value is: a type; a constructor of a declared type (its class and the values of its fields); a structure (a
+            `Struct` without parts, and the parts); or None where nothing is known of it.
     """
     for t, value in todo:
         while isinstance(t, OpenType) and t.found is not None:
@@ -452,7 +460,7 @@ __all__ = [
     "Arrow",
     "Constructed",
     "Declaration",
-    "Instance",
+    "ConstructorAt",
     "Instances",
     "TypeParameter",
     "declaration_of",

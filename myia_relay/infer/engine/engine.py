@@ -97,9 +97,8 @@ class Engine:
         self.hidden: dict[Hashable, Hidden] = {}
         self.late_errors: list[Exception] = []
         self.recursion = RecursionAssumptions()
-        self.unrolled: set[Graph | None] = {
-            None
-        }  # functions that get a specialisation for each known number; never others
+        # Functions that get a specialisation for each known number; never others.
+        self.unrolled: set[Graph | None] = {None}
         self.applied, self.large_choices = 0, 0  # operations evaluated; choices at run time among large arrays
         self.ignored: set[Node] = set()  # places with errors that are reported already; see `several_errors`
         self.cells: dict[Hashable, Cell] = {}

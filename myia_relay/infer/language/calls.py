@@ -18,7 +18,7 @@ from typing import Any
 
 import numpy as np
 
-from ...abstract.declared import Instance, declaration_of
+from ...abstract.declared import ConstructorAt, declaration_of
 from ...abstract.families import family_of
 from ...abstract.types import Array, List, Ref, Scalar
 from ...ir.node import Apply, Graph
@@ -228,7 +228,7 @@ async def call_static(engine: Engine, frame: Frame, value: Any, args, kwargs, or
         transform, inner, options = transformed
         fn = Derived(transform, engine.from_python(frame, inner, None), options)
         return await call_value(engine, frame, fn, args, kwargs, origin, site)
-    if isinstance(value, Instance):
+    if isinstance(value, ConstructorAt):
         return await data.construct(
             engine, frame, engine.instances.of(value.declaration, value.args), value.cls, tuple(args)
         )

@@ -1,7 +1,7 @@
 """Constructors of declared data types (`abstract.declared`): which instance a call of one makes.
 
-The types of what the fields are given decide. Where they leave a parameter open, the value is a record that is taken apart; it becomes one
-of an instance where it meets one (`infer.engine.records.adapt`).
+The types of what the fields are given decide. Where they leave a parameter open, the value is a record that is taken apart; it
+becomes one of an instance where it meets one (`infer.engine.records.adapt`).
 """
 
 from __future__ import annotations

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from ...abstract.declared import Instance
+from ...abstract.declared import ConstructorAt
 from ...abstract.types import Array
 from ...infer.engine.engine import Engine
 from ...infer.engine.frames import Frame
@@ -73,11 +73,11 @@ def constructor(declaration: Any, cls: type, args: tuple) -> Any:
         return cls
     key = (cls, args)
     if key not in _CONSTRUCTORS:
-        _CONSTRUCTORS[key] = Instance(declaration, cls, args)
+        _CONSTRUCTORS[key] = ConstructorAt(declaration, cls, args)
     return _CONSTRUCTORS[key]
 
 
-_CONSTRUCTORS: dict[tuple[type, tuple], Instance] = {}
+_CONSTRUCTORS: dict[tuple[type, tuple], ConstructorAt] = {}
 
 
 def _environment(engine: Engine, frame: Frame, node: Apply) -> dict[int, Any]:

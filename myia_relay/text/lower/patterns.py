@@ -107,10 +107,10 @@ def decide(match: MatchExpr, module: ModuleTree) -> Decision:
         row = _Row(number)
         row.take((), arm.pattern)
         rows.append(row)
-    return _Tree(module).decision(rows, {})
+    return _DecisionTree(module).decision(rows, {})
 
 
-class _Tree:
+class _DecisionTree:
     def __init__(self, module: ModuleTree):
         self.module = module
 

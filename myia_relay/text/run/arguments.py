@@ -24,7 +24,7 @@ from ..lower.types import ground
 from ..terms.show import show, size_text
 from ..terms.terms import ANY, ArrowTerm, CellTerm, DataTerm, TensorTerm, TupleTerm, prune, scalar, tensor
 from ..terms.unify import replaced
-from .code import DEFAULTS, Entry, fits, number
+from .code import DEFAULTS, ModuleEntry, fits, number
 
 PYTHON = {int: "int64", float: "float64", bool: "bool"}
 TAKEN = "_taken"  # on a value of a data type: the term that all of it is known to be of
@@ -202,7 +202,7 @@ def described(value: Any) -> str:
         return f"an array of {value.dtype}"
     if isinstance(value, Constructed):
         return f"a {value.constructor}(..)"
-    if isinstance(getattr(value, "__relay_function__", None), Entry):
+    if isinstance(getattr(value, "__relay_function__", None), ModuleEntry):
         return f"the function @{value.__relay_function__.name}"
     return f"a {type(value).__name__}"
 

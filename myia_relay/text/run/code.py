@@ -1,4 +1,4 @@
-"""What compiled code sees of a function of a module: an object that inference calls (`Entry`).
+"""What compiled code sees of a function of a module: an object that inference calls (`ModuleEntry`).
 
 A call from text goes to the graph of a definition directly: the checker has made sure that the arguments fit. A call from
 elsewhere, from Python or under `grad`, comes here. Python numbers take the declared dtype, everything else must have it, and
@@ -53,7 +53,7 @@ DEFAULTS = {"int64": "int32", "float64": "float32", "bool": "bool"}
 """The dtype of a Python number where nothing is declared: that of the literal."""
 
 
-class Entry:
+class ModuleEntry:
     """A definition of a module, for inference.
 
     Args:
@@ -95,8 +95,8 @@ class Entry:
         return f"@{self.name}"
 
 
-@of_class(Entry)
-async def call_entry(engine: Engine, frame: Frame, entry: Entry, args, kwargs, origin: Origin, site) -> Val:
+@of_class(ModuleEntry)
+async def call_entry(engine: Engine, frame: Frame, entry: ModuleEntry, args, kwargs, origin: Origin, site) -> Val:
     """Call a definition with values that the checker has not seen.
 
     Raises:
@@ -118,7 +118,7 @@ async def call_entry(engine: Engine, frame: Frame, entry: Entry, args, kwargs, o
     return await engine.call(frame, closure, [*types, *given], {}, origin, site)
 
 
-def positional(entry: Entry, args: list, kwargs: dict[str, Any]) -> list:
+def positional(entry: ModuleEntry, args: list, kwargs: dict[str, Any]) -> list:
     """Arguments in the order of the parameters.
 
     Raises:
@@ -143,7 +143,7 @@ def positional(entry: Entry, args: list, kwargs: dict[str, Any]) -> list:
 # What stands for type parameters.
 
 
-def instance_for(entry: Entry, values: list[Val]) -> tuple[ArrowTerm, tuple[Any, ...]]:
+def instance_for(entry: ModuleEntry, values: list[Val]) -> tuple[ArrowTerm, tuple[Any, ...]]:
     """The type of a polymorphic definition at a call, and what stands for its parameters.
 
     Raises:
@@ -173,7 +173,7 @@ def misfit(what: str, wanted: Any, found: Any, clash: Clash) -> CompileError:
     return kind(f"{what} is {show(wanted)}, and is given {show(found)}")
 
 
-def term_of(value: Val, solver: Solver, entry: Entry, literal: list[tuple[Any, Any]]) -> Any:
+def term_of(value: Val, solver: Solver, entry: ModuleEntry, literal: list[tuple[Any, Any]]) -> Any:
     """The type of a value, as far as it is known; Python numbers are unknown, and noted."""
     if isinstance(value, Dyn):
         if isinstance(value.type, Scalar) and value.type.weak:
@@ -194,7 +194,7 @@ def term_of(value: Val, solver: Solver, entry: Entry, literal: list[tuple[Any, A
             return t
     if isinstance(value, Static):
         function = getattr(value.value, "__relay_function__", value.value)
-        if isinstance(function, Entry):
+        if isinstance(function, ModuleEntry):
             return instantiate(solver, function.scheme, None)[0]
     return solver.fresh()
 
@@ -219,7 +219,7 @@ def term_of_type(t: Type, solver: Solver) -> Any:
 # Arguments as the definition declares them.
 
 
-def taken(engine: Engine, frame: Frame, value: Val, t: Any, what: str, entry: Entry) -> Val:
+def taken(engine: Engine, frame: Frame, value: Val, t: Any, what: str, entry: ModuleEntry) -> Val:
     """An argument as a definition takes it.
 
     Raises:
@@ -258,7 +258,7 @@ def _function(value: Val) -> Val:
     """A function of a module that needs no type parameters, as calls in text have it."""
     if isinstance(value, Static):
         entry = getattr(value.value, "__relay_function__", value.value)
-        if isinstance(entry, Entry) and not entry.lowered.needs.of_global(entry.name):
+        if isinstance(entry, ModuleEntry) and not entry.lowered.needs.of_global(entry.name):
             return ClosureVal(entry.lowered.graph(entry.name), None, ())
     return value
 

@@ -17,7 +17,7 @@ from ..lower.lower import Lowered
 from ..span import loc
 from ..terms.terms import ArrowTerm, TupleTerm, prune
 from .arguments import Converter, annotation
-from .code import Entry, positional
+from .code import ModuleEntry, positional
 
 
 class ModuleFunction(Relay):
@@ -32,7 +32,7 @@ class ModuleFunction(Relay):
     def __init__(self, module: Any, name: str, **options: Any):
         self._module = module
         lowered = Lowered.of(module)
-        entry = Entry(lowered, name, module)
+        entry = ModuleEntry(lowered, name, module)
         self.__name__ = name
         self.__doc__ = None
         self.__wrapped__ = entry
@@ -46,7 +46,7 @@ class ModuleFunction(Relay):
         self._annotations = (list(entry.names), notes)
 
     @property
-    def _entry(self) -> Entry:
+    def _entry(self) -> ModuleEntry:
         return self._decorated
 
     def taken(self, args: tuple, kwargs: dict) -> tuple[tuple, dict]:
