@@ -89,7 +89,7 @@ class Lowered:
         """The graph of a definition: what it needs of its type parameters, then its parameters."""
         made = self.reference(name)
         while self._waiting:
-            _Function(self, self._waiting.pop()).definition()
+            _DefinitionLowering(self, self._waiting.pop()).definition()
         return made
 
     def reference(self, name: str) -> Graph:
@@ -114,7 +114,7 @@ def origin(node: TreeNode, function: str) -> Origin:
     return Origin(replace(node.span.loc, function=f"@{function}")) if node.span is not None else NOWHERE
 
 
-class _Function:
+class _DefinitionLowering:
     """Lowers one definition, with the functions in it."""
 
     def __init__(self, module: Lowered, name: str):

@@ -68,7 +68,7 @@ Decision: TypeAlias = "Fits | Fails | Test"
 
 
 @dataclass
-class _Row:
+class _ArmRow:
     arm: int
     tests: dict[Place, ConstructorPattern] = field(default_factory=dict)
     bound: list[tuple[Local, Place]] = field(default_factory=list)
@@ -87,14 +87,14 @@ class _Row:
                 case WildcardPattern():
                     pass
 
-    def at(self, place: Place, constructor: str) -> _Row | None:
+    def at(self, place: Place, constructor: str) -> _ArmRow | None:
         """What is left where the value in a place is of a constructor; None where the row does not fit."""
         pattern = self.tests.get(place)
         if pattern is None:
             return self
         if pattern.constructor != constructor:
             return None
-        row = _Row(self.arm, {p: t for p, t in self.tests.items() if p != place}, list(self.bound))
+        row = _ArmRow(self.arm, {p: t for p, t in self.tests.items() if p != place}, list(self.bound))
         for k, f in enumerate(pattern.fields):
             row.take((*place, (constructor, k)), f)
         return row
@@ -104,7 +104,7 @@ def decide(match: MatchExpr, module: ModuleTree) -> Decision:
     """The decision tree of a match."""
     rows = []
     for number, arm in enumerate(match.arms):
-        row = _Row(number)
+        row = _ArmRow(number)
         row.take((), arm.pattern)
         rows.append(row)
     return _DecisionTree(module).decision(rows, {})
@@ -114,7 +114,7 @@ class _DecisionTree:
     def __init__(self, module: ModuleTree):
         self.module = module
 
-    def decision(self, rows: list[_Row], excluded: dict[Place, frozenset[str]]) -> Decision:
+    def decision(self, rows: list[_ArmRow], excluded: dict[Place, frozenset[str]]) -> Decision:
         """The decision among rows.
 
         Args:

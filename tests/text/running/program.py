@@ -10,7 +10,7 @@ import numpy as np
 from myia_relay import relay
 
 F = np.float32
-I = np.int32  # noqa: E741
+I = np.int32
 
 
 @dataclass(frozen=True)
