@@ -183,7 +183,8 @@ class Declaration:
 
     def has_arrows(self) -> bool:
         """Whether functions are among what its values hold."""
-        todo, seen = [self], {self}
+        todo: list[Declaration] = [self]
+        seen: set[Declaration] = {self}
         for declaration in todo:
             for t in (t for types in declaration.constructors.values() for t in types):
                 for part in parts_of(t):
