@@ -274,6 +274,13 @@ for _dtype, _zero in ((np.uint8, 3), (np.int8, -4), (np.int16, 5)):
     example("dot_shifted", _x[:, :, 0, 0], ints(7, 5, dtype=_w))
     example("pack_words", _x, groups=5)
     example("pack_words", _x, shift=128 if _dtype == np.int8 else 0)
+for _x, _scale in ((uniform(2, 3, low=-3, high=3), 0.5), (uniform(2, 3).astype(np.float32), np.float32([0.1, 0.2, 1]))):
+    value_example("simulated_quantize", _x, np.asarray(_scale, _x.dtype), low=-3, high=4)  # a staircase has no slope
+    example("quantize_linear", _x, np.asarray(_scale, _x.dtype), low=-3, high=4, dtype="int8")
+for _divisor in (1, 113):
+    _sums = ints(2, 5, low=-(1 << 20), high=1 << 20, dtype=np.int64)
+    example("requantize", _sums, shift=6, divisor=_divisor, low=-128, high=127, dtype="int8")
+    example("requantize", _sums, shift=2, divisor=_divisor, low=0, high=65535, dtype="uint16")
 example(
     "conv2d_words",
     ints(2, 2, 4, 5, low=-(1 << 31), high=1 << 31, dtype=np.int32),
