@@ -206,7 +206,7 @@ class ModelWriter:
         dims: dict[str, str] = {}
         for info in graph.input:
             if info.name not in given:
-                self.out.inputs.append(self.port(info, self.define(scope, info.name), dims))
+                self.out.inputs.append(self.input(info, self.define(scope, info.name), dims))
         if any(p.kind != "tensor" for p in self.out.inputs):  # the tensors in them have sizes, not names
             self.out.inputs = [replace(p, shape=None) for p in self.out.inputs]
         head = ", ".join(p.variable + (p.annotation if p.variable not in self.statics else "") for p in self.out.inputs)
@@ -220,6 +220,21 @@ class ModelWriter:
         self.emit(f"return {', '.join(results)}")
         self.out.outputs = [self.port(info, scope.names[info.name], dims) for info in graph.output]
         return self.out
+
+    def input(self, info: Any, variable: str, dims: dict[str, str]) -> Port:
+        """An input.
+
+        Raises:
+            TypeError_: compiled code has no such values; the operator that reads it is named.
+        """
+        try:
+            return self.port(info, variable, dims)
+        except TypeError_ as error:
+            for index, node in enumerate(self.model.graph.node):
+                if info.name in node.input:
+                    name = node.name or f"{node.op_type}_{index}"
+                    raise TypeError_(f"{node.op_type} (node '{name}'): its input {error.message}") from None
+            raise
 
     def port(self, info: Any, variable: str, dims: dict[str, str]) -> Port:
         """An input or output.
@@ -326,7 +341,7 @@ class ModelWriter:
                 where = f"domain '{domain}'" if domain else f"version {version} of the operator set"
                 self.refuse(node, name, scope, f"the operator {node.op_type} of {where} cannot be imported")
                 return
-            self.function(body, node, scope, name, attributes)
+            self.function(body, node, scope, name, self.defaults(node, domain, version) | attributes)
             return
         inputs = [self.use(scope, i, name) for i in node.input]
         while inputs and inputs[-1] == "None":
@@ -360,6 +375,8 @@ class ModelWriter:
 
     def refuse(self, node: Any, name: str, scope: NodeScope, reason: str) -> None:
         """Note a node that cannot be imported; its outputs stand for nothing."""
+        if scope.functions:
+            reason = f"{reason} ({scope.where})"
         self.out.missing.append((node.op_type, name, reason))
         for output in node.output:
             if output:
@@ -452,6 +469,12 @@ class ModelWriter:
         types = [self.type_of(name) for name in node.input]
         body = schema.get_context_dependent_function(node.SerializeToString(), [t.SerializeToString() for t in types])
         return onnx.FunctionProto.FromString(body) if body else None
+
+    @staticmethod
+    def defaults(node: Any, domain: str, version: int) -> dict[str, Any]:
+        """The attributes that an operator has where a node does not say them."""
+        schema = require_onnx().defs.get_schema(node.op_type, version, domain)
+        return {k: a.default_value for k, a in schema.attributes.items() if a.default_value.name}
 
     def type_of(self, name: str) -> Any:
         """The type that ONNX finds for a value of the model's graph; an empty one where it finds none."""

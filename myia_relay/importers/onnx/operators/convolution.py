@@ -186,7 +186,7 @@ def conv_transpose(
             if isinstance(total, Dim):
                 raise TypeError_(f"its padding depends on the unknown size {have}")
             small = total // 2
-            sides.append((total - small, small) if auto_pad == "SAME_LOWER" else (small, total - small))
+            sides.append((small, total - small) if auto_pad == "SAME_UPPER" else (total - small, small))
     # (C, O / G, ...) -> (O, C / G, ...), turned around along the spatial axes
     per, outs = w.shape[0] // group, w.shape[1]
     turned = reshape(w, shape=(group, per, outs, *w.shape[2:]))
