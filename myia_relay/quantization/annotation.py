@@ -74,7 +74,8 @@ def rule(operator: str) -> Callable[[Rule], Rule]:
         ValueError_: there is no such operator.
 
     Example:
-        >>> from myia_relay.quantization import FLOAT, RULES, rule
+        >>> from myia_relay.quantization import FLOAT, rule
+        >>> from myia_relay.quantization.annotation import RULES
         >>> before = RULES["conv2d"]
         >>> @rule("conv2d")
         ... def keep_the_first_in_float(node, number):

@@ -118,6 +118,13 @@ def forever(f, n):
     return forever(lambda x: f(x) + n, n + 1)
 
 
+def fibonacci(n, k):
+    """Two calls of itself, so the functions that may come here are a tree."""
+    if n < 2:
+        return k(n)
+    return fibonacci(n - 1, lambda v: fibonacci(n - 2, lambda w: k(v + w)))
+
+
 def by_a_value(f, x):
     return f(x) if x > 100.0 else by_a_value(lambda y: f(y) + x, x + 1.0)
 
@@ -129,6 +136,7 @@ def by_a_value(f, x):
         (lambda x, n: power(affine, n)(x), (1.0, 3)),
         (lambda x: forever(affine, 0)(x), (1.0,)),
         (lambda x: by_a_value(affine, x), (1.0,)),
+        (lambda n: fibonacci(n, lambda v: v), (10,)),
     ],
 )
 def test_where_nothing_known_bounds_it(function, args):

@@ -54,7 +54,7 @@ from .iterators import note_made, use_up
 from .program import Outermost, Program
 from .protocol import Language
 from .record_classes import is_record_class, watch, watch_arguments
-from .recursion import MAX_LEAVES, MAX_NESTING, MAX_PASSES, MAX_UNROLLED, Grows, RecursionAssumptions, fits, shortened
+from .recursion import MAX_NESTING, MAX_PASSES, MAX_UNROLLED, Grows, RecursionAssumptions
 from .scheduler import Any_, Join, Loop, Task
 from .several_errors import LARGEST, poisoned, with_others
 
@@ -522,12 +522,9 @@ class Engine:
             spec = Specialisation(
                 key, source.identity, typed, context, frame.spec, place, shared=self.shared, free=free
             )
-            depth = spec.depth() if isinstance(source.identity, Graph) else 0
-            limit = MAX_UNROLLED if source.identity in self.unrolled else MAX_NESTING
-            if depth > limit or (depth > 2 and not fits(treedefs, MAX_LEAVES)):
-                grown = shortened(", ".join(map(str, treedefs)))
-                text = f"the argument types of the recursive function {source.name} grow without bound: {grown}"
-                raise Grows(text, source.identity, source.origin)
+            self.recursion.bound(
+                spec, source, treedefs, MAX_UNROLLED if source.identity in self.unrolled else MAX_NESTING
+            )
             self.specs[key] = spec
             if self.recursion.assume(spec):
                 self.loop.resolve(spec.known)

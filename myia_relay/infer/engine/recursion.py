@@ -12,6 +12,7 @@ Source: P. Cousot and R. Cousot, "Abstract interpretation: a unified lattice mod
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Hashable, Iterable
 from typing import Any
 
@@ -30,7 +31,8 @@ MAX_PASSES = (
 )
 MAX_NESTING = 40  # nested specialisations of one function after which its argument types are assumed to grow for ever
 MAX_LEAVES = 2000  # the same limit for the leaves in the arguments of a recursive function
-
+MAX_NESTED = 2000  # the same for the nested specialisations of one function, as each may call itself more than once
+NESTED = 8  # from this depth on they are counted
 
 LATE = (HIDDEN, "parameter", "model")
 """How the keys begin of hidden arguments that callers have to know: global arrays, parameters of models, models."""
@@ -68,6 +70,7 @@ class RecursionAssumptions:
         unsettled: whether a branch has continued with a type that was too narrow.
         bottoms: functions that were assumed not to return, so that others could continue.
         failures: graphs of functions in which errors were found, with these.
+        nested: functions and how many of their specialisations are nested deeply.
         hidden: key of a specialisation -> the hidden arguments that it took in earlier passes. Callers that do not wait until
             it is complete have to know them.
     """
@@ -80,12 +83,36 @@ class RecursionAssumptions:
         self.bottoms: list[Specialisation] = []
         self.failures: list[tuple[Graph, Exception]] = []
         self.specs: dict[Hashable, Specialisation] = {}
+        self.nested: Counter[Any] = Counter()
         self.hidden: dict[Hashable, dict[Hashable, Parameter]] = {}
 
     def start_pass(self) -> None:
         """Forget everything but the assumed results."""
         self.before = dict(self.assumed)
         self.waiting, self.unsettled, self.bottoms, self.failures = set(), False, [], []
+        self.nested.clear()
+
+    def bound(
+        self, spec: Specialisation, source: SpecialisationSource, treedefs: tuple[TreeDef, ...], limit: int
+    ) -> None:
+        """Refuse a new specialisation of a recursive function that seems to have no end of them.
+
+        Args:
+            spec: the specialisation.
+            source: of what.
+            treedefs: the types of its arguments.
+            limit: how deeply specialisations of the function may be nested.
+
+        Raises:
+            Grows: it is nested too deeply, has too large arguments, or is one of too many.
+        """
+        depth = spec.depth() if isinstance(source.identity, Graph) else 0
+        self.nested[source.identity] += depth > NESTED
+        if depth <= limit and self.nested[source.identity] <= MAX_NESTED and (depth <= 2 or fits(treedefs, MAX_LEAVES)):
+            return
+        grown = shortened(", ".join(map(str, treedefs)))
+        text = f"the argument types of the recursive function {source.name} grow without bound: {grown}"
+        raise Grows(text, source.identity, source.origin)
 
     def assume(self, spec: Specialisation) -> bool:
         """Give a new specialisation its assumed result, if there is one, and the hidden arguments that it will take."""
