@@ -22,7 +22,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, make_dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -70,6 +70,7 @@ class Constructed:
     """Base class of the constructors of declared types."""
 
     __relay_declaration__: Declaration
+    __dataclass_fields__: ClassVar[dict[str, Any]]  # of the classes that a declaration makes
 
     @property
     def constructor(self) -> str:

@@ -148,7 +148,7 @@ class Model(Advised):
         arrays: the parameters, in the order of `spec.names`, then the state; compiled code updates them in place.
     """
 
-    elsewhere = MODEL
+    _elsewhere = MODEL
 
     def __init__(self, spec: ModelSpec, arrays: list[np.ndarray]):
         self.spec = spec

@@ -26,13 +26,13 @@ class Advised:
     """Objects that say what to write in place of what the same things have in other libraries.
 
     Attributes:
-        elsewhere: attributes of other libraries -> what to write.
+        _elsewhere: attributes of other libraries -> what to write.
     """
 
-    elsewhere: ClassVar[dict[str, str]] = {}
+    _elsewhere: ClassVar[dict[str, str]] = {}
 
     def __getattr__(self, name: str) -> Any:
-        advice = f"; {self.elsewhere[name]}" if name in self.elsewhere else ""
+        advice = f"; {self._elsewhere[name]}" if name in self._elsewhere else ""
         raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}{advice}", name=name, obj=self)
 
 

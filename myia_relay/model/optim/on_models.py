@@ -115,7 +115,7 @@ class Optimiser(Advised):
         arrays: its state, in the order of `OptimiserSpec.ref`.
     """
 
-    elsewhere = OPTIMISER
+    _elsewhere = OPTIMISER
 
     def __init__(self, rule: UpdateRule, model: Model, given: Mapping[str, Any], mask: Any = None):
         self.model = getattr(model, "model", model)
