@@ -1,5 +1,7 @@
 """Quantised models: the simulated and the realised graph to the last integer, accuracy, schemes, calibrations, rules, shapes."""
 
+from typing import Any
+
 import numpy as np
 import pytest
 
@@ -42,8 +44,15 @@ def made(function, seed=0):
     return model
 
 
-MODEL = made(residual)
+MODEL: Any = None  # of the fixture below
 DATA = [RNG.standard_normal((3, 14, 14)).astype(np.float32) for _ in range(6)]
+
+
+@pytest.fixture(scope="module", autouse=True)
+def network():
+    """The model of the tests, made when the first of them runs."""
+    global MODEL
+    MODEL = made(residual)
 
 
 def relative(found, wanted):

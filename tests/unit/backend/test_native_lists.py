@@ -90,6 +90,7 @@ class Program:
 @pytest.fixture
 def watched():
     """Makes native programs that are watched."""
+    gc.collect()  # what earlier tests left is given back to where it came from
     with books.kept() as ledger, pytest.MonkeyPatch.context() as patch:
         programs: list[Program] = []
 
