@@ -62,9 +62,7 @@ PACKED_ROWS = 12  # rows of a tile of two vectors at most
 ROWS_AHEAD = 48  # so far ahead rows of a packed panel are fetched
 DOTS = (4, 6)  # rows of both matrices
 VECTORS = {1: 8, 2: 8, 3: 8, 4: 6}  # rows of the right matrix, for so few of the left
-LARGE = (
-    1 << 20
-)  # bytes of a matrix, from which threads share it: smaller ones are read from the second-level cache anyway
+LARGE = 1 << 20  # bytes of a matrix: smaller ones are in the second-level cache; larger ones are shared by threads
 
 
 def is_thin(m: Any, n: Any, k: Any, ta: bool, tb: bool, dtype: str, batch: Any = 1) -> bool:
