@@ -114,28 +114,3 @@ def _mark(p: ParseContext, kind: str, at: ast.AST, variables: dict[str, Node], b
 
 def _unbound(node: Node) -> bool:
     return isinstance(node, Constant) and node.value is syntax.UNBOUND
-
-
-def tell_sites(marked: Graph, plain: Graph) -> bool:
-    """Tell each application of a graph with marks which one it is in the graph without: models know their layers by these.
-
-    Marks are all that the two differ in. Returns whether that is so.
-    """
-    pairs, seen = [(marked, plain)], {marked}
-    while pairs:
-        a, b = pairs.pop()
-        nodes = [n for n in a.nodes if not _is_mark(n)]
-        if len(nodes) != len(b.nodes):
-            return False
-        for mine, other in zip(nodes, b.nodes, strict=True):
-            mine.attrs["unmarked"] = other
-            for one, two in zip((*mine.args, a.output), (*other.args, b.output), strict=False):
-                inner, same = getattr(one, "value", None), getattr(two, "value", None)
-                if isinstance(inner, Graph) and isinstance(same, Graph) and inner not in seen:
-                    seen.add(inner)
-                    pairs.append((inner, same))
-    return True
-
-
-def _is_mark(node: Apply) -> bool:
-    return isinstance(node.fn, Constant) and node.fn.value is syntax.mark

@@ -6,11 +6,11 @@ import types
 from collections import OrderedDict
 
 from ..ir.node import Graph
+from ..ir.syntax import FUNCTION
 from ..utils.errors import CompileError, ParseError
 from ..utils.source import Origin, is_ours
 from .context import ParseContext
 from .functions import outer_signature, parse_body
-from .marks import tell_sites
 from .procedures import rounds
 from .text.scope import NeedsCell
 from .text.source import find
@@ -39,7 +39,6 @@ def parse(function: types.FunctionType, marked: bool = False) -> Graph:
         and not known[-1].flags.get("stale")
         and known[-1].flags["round"] == rounds()
         and known[-1].flags["procedures"].holds()
-        and (not marked or known[-1].flags.get("unmarked") is parse(function))
     ):
         _GRAPHS.move_to_end(key)
         return known[-1]
@@ -49,12 +48,6 @@ def parse(function: types.FunctionType, marked: bool = False) -> Graph:
             graph = _parse(function, marked)
         except NeedsCell as need:
             need.cells.add(need.name)
-    if marked:
-        plain = parse(function)
-        if not tell_sites(graph, plain):  # a variable has become a cell since
-            plain.flags["stale"] = True
-            tell_sites(graph, plain := parse(function))
-        graph.flags["unmarked"] = plain
     _GRAPHS[key] = (*version, graph)
     if len(_GRAPHS) > _GRAPHS_KEPT:
         _GRAPHS.popitem(last=False)
@@ -70,6 +63,7 @@ def _parse(function: types.FunctionType, marked: bool) -> Graph:
     source = find(function)
     graph = Graph(function.__name__, origin=Origin(source.loc(source.node)))
     graph.flags["round"] = rounds()
+    graph.flags[FUNCTION] = function
     p = ParseContext(source, source.node, graph)
     p.marked = marked
     graph.flags["procedures"] = p.procedures

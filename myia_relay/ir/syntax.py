@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from ..utils.errors import NameError_, nearest
+from .node import Apply, Graph
 
 
 class Syntax:
@@ -124,11 +125,59 @@ match_sequence = Syntax(
 )
 
 
-def unmarked(site: Any) -> Any:
-    """A call in a graph with marks as the graph without marks has it, by which models know their layers; any other as it is."""
-    if isinstance(site, tuple):  # with the iteration of a loop
-        return tuple(map(unmarked, site))
-    return getattr(site, "attrs", {}).get("unmarked", site)
+def call_place(site: Any) -> Any:
+    """Where a call is written, by which models know their layers: the same however often its function is parsed.
+
+    A function is parsed again when what it calls has changed, when many others were parsed since, and for a debugger. Two
+    functions made by one `def` are different places.
+
+    Args:
+        site: an application of a parsed graph, or a tuple of it and the iterations of loops.
+
+    Returns:
+        (Python function, source range, callee, number among the calls of it there); `site` itself where it is
+        in no parsed Python function.
+    """
+    if isinstance(site, tuple):
+        return tuple(map(call_place, site))
+    if not isinstance(site, Apply):
+        return site
+    root = site.graph
+    while root.parent is not None:
+        root = root.parent
+    if FUNCTION not in root.flags:
+        return site
+    places = root.flags.get("places")
+    if places is None:
+        places = root.flags["places"] = _places(root)
+    return places.get(site, site)
+
+
+FUNCTION = "function"
+"""The flag of a parsed graph that holds the Python function it was parsed from."""
+
+
+def _places(root: Graph) -> dict[Apply, tuple]:
+    """The place of each application of a parsed function, and of the functions written in it."""
+    places: dict[Apply, tuple] = {}
+    counts: dict[tuple, int] = {}
+    graphs, seen = [root], {root}
+    while graphs:
+        graph = graphs.pop()
+        for node in graph.nodes:
+            callee = getattr(node.fn, "value", node.fn)
+            place = (root.flags[FUNCTION], node.origin.loc, getattr(callee, "name", type(callee).__name__))
+            counts[place] = number = counts.get(place, -1) + 1
+            places[node] = (*place, number)
+        inner = [
+            v for n in graph.nodes for v in (getattr(a, "value", None) for a in (n.fn, *n.args)) if isinstance(v, Graph)
+        ]
+        result = getattr(graph.output, "value", None)
+        for value in reversed([*inner, result] if isinstance(result, Graph) else inner):
+            if value not in seen:
+                seen.add(value)
+                graphs.append(value)
+    return places
 
 
 @dataclass(frozen=True, eq=False)

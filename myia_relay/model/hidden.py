@@ -23,7 +23,7 @@ from ..infer.transforms.model_gradients import model_key
 from ..infer.values.values import Dyn, Static, Val
 from ..ir.build import Var
 from ..ir.node import Graph
-from ..ir.syntax import unmarked
+from ..ir.syntax import call_place
 from ..opt.analysis.flops import of_nodes
 from ..pipeline import compress
 from ..prims.api.random_api import RANDOM
@@ -260,7 +260,7 @@ def parameters(
     for name, chosen in given.items():
         if chosen is not None:
             parts = {**parts, name: replace(parts[name], init=initialiser(chosen, f"{what}: init"))}
-    site = unmarked(site)
+    site = call_place(site)
     found = scope.request((*frame.context.path, (site, iteration) if unshared else site), kind, parts)
     return {
         part: Dyn(frame.implicit(parameter_key(scope, name), parts[part].type, name.replace(".", "_")))
@@ -277,7 +277,7 @@ def model_of(frame: Frame) -> Dyn:
 def write_state(frame: Frame, site: Any, part: str, value: Var) -> None:
     """Emit the update of a part of the state of the layer that is called from `site`; `parameters` knows it."""
     scope, model = frame.context.scope, model_of(frame)
-    name = scope.by_path[(*frame.context.path, unmarked(site))][part]
+    name = scope.by_path[(*frame.context.path, call_place(site))][part]
     attrs = {"index": model.type.names.index(name), "state": True}
     frame.builder.emit(ref_write, (model.node, value.node), attrs)
 
@@ -294,7 +294,7 @@ def move_key(frame: Frame, model: Dyn) -> None:
 def read_state(frame: Frame, site: Any, part: str) -> Dyn:
     """The state of the layer that is called from `site` as it is now, which an earlier call may have written."""
     scope, model = frame.context.scope, model_of(frame)
-    name = scope.by_path[(*frame.context.path, unmarked(site))][part]
+    name = scope.by_path[(*frame.context.path, call_place(site))][part]
     return Dyn(frame.builder.emit(ref_read, (model.node,), {"index": model.type.names.index(name)}))
 
 

@@ -3,7 +3,7 @@
 Idea: compiled programs do not travel; the cache of programs has them wherever the object arrives. An object that its module
 has under its name is pickled as Python pickles functions, by that name, and copies of it are itself. Any other one is pickled
 as what it was made of (`Remade`), and made again. `cloudpickle` (joblib, Dask, Spark) sends functions of the main module by
-value, because a worker has another main module: objects of the main module follow it.
+value, because a worker has another main module: objects of the main module follow it, with their source text.
 
 Input: an object with `__module__` and `__qualname__`. Output: what `__reduce_ex__` returns.
 """
@@ -16,6 +16,8 @@ import sys
 from collections.abc import Iterable
 from types import FrameType, MethodType
 from typing import Any
+
+from .sent_source import SentSource
 
 KEPT = 64
 _made: dict[Any, Any] = {}
@@ -42,13 +44,15 @@ class Remade:
         raise NotImplementedError
 
     def __reduce_ex__(self, protocol: Any) -> Any:
-        name = name_of(self)
-        if name is not None and not (self.__module__ in MAIN and _by_value(sys._getframe(1))):
+        name, by_value = name_of(self), _by_value(sys._getframe(1))
+        if name is not None and not (self.__module__ in MAIN and by_value):
             return name
-        made_of = self._made_of()
+        made_of: tuple = self._made_of()
         method = made_of[0][0]
         if isinstance(method, MethodType) and isinstance(getattr(type(method.__self__), method.__name__, None), Remade):
             return getattr, (method.__self__, method.__name__)
+        if by_value:
+            made_of = (*made_of, SentSource.of(made_of))
         # The object comes before what it is made of: functions that refer to themselves lead back to it.
         return copyreg.__newobj__, (type(self),), made_of  # pyright: ignore[reportAttributeAccessIssue]
 
@@ -61,8 +65,10 @@ class Remade:
         made.__setstate__(deepcopy(self._made_of(), memo))
         return made
 
-    def __setstate__(self, state: tuple[tuple, dict[str, Any]]) -> None:
-        args, kwargs = state
+    def __setstate__(self, state: tuple) -> None:
+        args, kwargs, *sources = state
+        for source in sources:
+            source.give()
         key = (type(self), args, tuple(kwargs.items()))
         try:
             known = _made.get(key)

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 from myia_relay import Float, Tensor, custom_vjp, grad, hessian, relay, relay_model, value_and_grad, vmap
+from myia_relay.utils.errors import ParseError
 
 from .cache.cache_util import python
 
@@ -221,3 +222,56 @@ print(f(2.0), df(2.0), fact(5), times(2.0))
     script = tmp_path / "sender.py"
     script.write_text(sender)
     assert python(receiver, python(str(script))) == "12.0 12.0 120 10.0\n"
+
+
+def test_functions_that_cloudpickle_sends_bring_their_text(tmp_path):
+    pytest.importorskip("cloudpickle")
+    sender = """
+import cloudpickle, functools, sys
+import numpy as np
+from myia_relay import grad, relay
+def twice(x):
+    return 2.0 * x
+class Shape:
+    def area(self, r):
+        return 3.0 * twice(r)
+shape = Shape()
+@relay
+def f(x):
+    return twice(x) * shape.area(x)
+def local(k):
+    @relay
+    def inner(x):
+        return k * twice(x) if x > 0.0 else 1.0 / 0.0
+    return inner
+sys.stdout.write(cloudpickle.dumps((f, grad(f), local(3.0), functools.partial(local(4.0), 1.0))).hex())
+"""
+    receiver = """
+import pickle, sys, traceback
+f, df, inner, bound = pickle.loads(bytes.fromhex(sys.argv[1]))
+print(f(2.0), df(2.0), inner(5.0), bound())
+try:
+    inner(-1.0)
+except ZeroDivisionError:
+    told = traceback.format_exc()
+    print("sender.py" in told, "1.0 / 0.0" in told)
+
+"""
+    script = tmp_path / "sender.py"
+    script.write_text(sender)
+    sent = python(str(script))
+    script.unlink()  # as on another machine
+    assert python(receiver, sent) == "48.0 48.0 30.0 8.0\nTrue True\n"
+
+
+def test_a_plain_function_without_its_text_says_what_to_do():
+    cloudpickle = pytest.importorskip("cloudpickle")
+
+    def square(x):
+        return x * x
+
+    arrived = pickle.loads(cloudpickle.dumps(square))
+    if arrived.__code__.co_filename == square.__code__.co_filename:
+        pytest.skip("this cloudpickle sends the name of the file")
+    with pytest.raises(ParseError, match="cloudpickle has sent it without its source.*decorate it before it is sent"):
+        relay(arrived)(2.0)

@@ -78,6 +78,9 @@ def _no_source(function: types.FunctionType, here: Loc) -> ParseError:
     if file == "<stdin>":
         why = "it was read from a pipe, or typed at a prompt that keeps no history"
         advice += ", or use IPython or the prompt of Python 3.13"
+    elif file == "<dynamic-code>":
+        why = "cloudpickle has sent it without its source"
+        advice = "decorate it before it is sent, or put it into a module that the receiver can import"
     elif not file.startswith("<") and not os.path.exists(file):
         why = f"there is no file '{file}'"
         advice = "keep the .py file beside its byte code"

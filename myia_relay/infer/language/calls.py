@@ -22,7 +22,7 @@ from ...abstract.declared import ConstructorAt, declaration_of
 from ...abstract.families import family_of
 from ...abstract.types import Array, List, Ref, Scalar
 from ...ir.node import Apply, Graph
-from ...ir.syntax import unmarked
+from ...ir.syntax import call_place
 from ...library import SOURCES
 from ...library.complex_numbers import COMPLEX, Complex
 from ...library.joining import LISTED, OF_ARRAYS
@@ -305,7 +305,7 @@ def callee_context(frame: Frame, graph: Graph, values: list[Val], site) -> Ambie
         if found is not None:
             context.scope.recursive.add(found.context.path)
             return replace(context, path=found.context.path, iteration=found.context.iteration)
-    return replace(context, path=(*context.path, unmarked(site)))
+    return replace(context, path=(*context.path, call_place(site)))
 
 
 async def call_model_function(engine: Engine, frame: Frame, model, args, kwargs, origin: Origin, site) -> Val:

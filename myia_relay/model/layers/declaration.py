@@ -27,7 +27,7 @@ from ...infer.language.registry import special
 from ...infer.objects.leaves import to_python
 from ...infer.values.treedef import describe
 from ...infer.values.values import Dyn, Seq, Static, Val, elements
-from ...ir.syntax import unmarked
+from ...ir.syntax import call_place
 from ...opt.analysis.flops import of_nodes
 from ...prims.api.implementations import Implementation
 from ...prims.api.nn_api import NN_OPS
@@ -184,7 +184,7 @@ def note(frame: Frame, site: Any, result: Val, start: int) -> None:
             result = result.elems[0]
         shape = result.type.shape if isinstance(result, Dyn) and isinstance(result.type, Array) else ()
         operations = of_nodes(frame.graph.nodes[start:])
-        scope.note((*frame.context.path, unmarked(site)), frame.context.iteration, shape, operations)
+        scope.note((*frame.context.path, call_place(site)), frame.context.iteration, shape, operations)
 
 
 def is_size(value: Val) -> bool:

@@ -13,7 +13,7 @@ from ...infer.objects.leaves import to_python
 from ...infer.values.treedef import describe
 from ...infer.values.values import Dyn
 from ...ir.build import Builder, Var
-from ...ir.syntax import unmarked
+from ...ir.syntax import call_place
 from ...prims.api.implementations import Implementation
 from ...prims.api.promotion import floating, operand, unwrap
 from ...prims.api.random_api import RANDOM
@@ -56,7 +56,7 @@ class Dropout(Layer):
                 "relay.dropout draws from the key of a model, and must be called in a function decorated with @relay_model; "
                 "elsewhere give it a key: relay.dropout(x, rate, key=key)"
             )
-        number = context.scope.draw((*context.path, unmarked(site)))
+        number = context.scope.draw((*context.path, call_place(site)))
         if not context.training or rate == 0:
             return x
         if any(context.path[: len(path)] == path for path in context.scope.recursive):

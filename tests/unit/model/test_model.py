@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from collections import OrderedDict
+
 import numpy as np
 import pytest
 
 from myia_relay import Float, Model, Tensor, relay, relay_model
+from myia_relay.frontend import parser
 from myia_relay.model import lenet as program
 from myia_relay.model.model import ExportedModel
 from myia_relay.utils.errors import CompileError, ShapeError, TypeError_
@@ -58,6 +61,61 @@ def no_bias(x: Tensor[Float, (1, 4, 4)]) -> Tensor[Float, 2]:
 def example() -> tuple[np.ndarray, np.ndarray]:
     rng = np.random.default_rng(0)
     return rng.standard_normal(4).astype(np.float32), np.eye(3, dtype=np.float32)[1]
+
+
+@relay_model
+def deep(x: Tensor[Float, 4]) -> Tensor[Float, 4]:
+    for _ in range(2):
+        x = relay.dropout(relay.linear(x, num_hidden=4, unshared=True), 0.5)
+    return block(block(x))
+
+
+@relay
+def doubled(x):
+    x += x
+    return x
+
+
+class TestParsedAgain:
+    """A model knows its layers by their place in the source, however often its functions are parsed."""
+
+    def test_after_a_function_that_changes_its_argument(self):
+        model, x = relay.create_model(deep), example()[0]
+        model(x)
+        doubled(x.copy())  # what parameters keep has changed: all functions are parsed again
+        assert np.array_equal(model(np.stack([x, x])[1]), model(x))
+        assert deep_loss(model, x).shape == ()
+
+    def test_after_many_other_functions(self, monkeypatch):
+        model, x = relay.create_model(deep), example()[0]
+        monkeypatch.setattr(parser, "_GRAPHS", OrderedDict())
+        assert np.isclose(deep_loss(model, x), np.sum(model(x)))
+
+    def test_layers_of_two_functions_from_one_def_stay_apart(self):
+        model = relay.create_model(two_heads)
+        assert [p.shape for p in model.params.values()] == [(4, 4), (4,), (4, 4), (4,)]
+
+
+def head(scale):
+    def layer(x):
+        return scale * relay.linear(x, num_hidden=4)
+
+    return layer
+
+
+HEADS = head(1.0), head(2.0)
+
+
+@relay_model
+def two_heads(x: Tensor[Float, 4]):
+    for layer in HEADS:
+        x = layer(x)
+    return x
+
+
+@relay
+def deep_loss(model, x):
+    return np.sum(model(x))
 
 
 class TestParameters:
