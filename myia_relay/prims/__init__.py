@@ -3,6 +3,7 @@
 from ..ir.prim import REGISTRY
 from ..utils.errors import InternalError
 from .ops import (  # noqa: F401
+    bits,
     control,
     data,
     effects,

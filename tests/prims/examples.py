@@ -55,6 +55,14 @@ for _name in "neg abs sign exp expm1 sin cos tan arctan sinh cosh tanh sigmoid e
     example(_name, np.float64(-1.3))
     example(_name, X.astype(np.float32))
 example("from_bfloat16", X.astype(ml_dtypes.bfloat16))
+for _from, _to in (
+    *(("float32", "int32"), ("float64", "uint64"), ("float16", "uint16"), ("int32", "float32"), ("int64", "float64")),
+    *(("int16", "float16"), ("int8", "uint8"), ("uint32", "int32"), ("float16", "bfloat16"), ("int16", "bfloat16")),
+):
+    example("bitcast", (1000 * X).astype(_from), dtype=_to)
+    example("bitcast", np.array([0, 1, 77], _from)[2], dtype=_to)
+example("bitcast", np.array([-0.0, np.inf, -np.inf, 1e-45, 1], np.float32), dtype="int32")
+example("bitcast", X.astype(ml_dtypes.bfloat16), dtype="int16")
 for _name in "log log1p log2 log10 sqrt".split():
     example(_name, POSITIVE)
     example(_name, 1.7)

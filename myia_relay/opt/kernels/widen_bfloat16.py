@@ -27,7 +27,7 @@ from ...utils.errors import LoweringError
 NARROW, WIDE = "bfloat16", "float32"
 
 MOVES = frozenset(
-    """as_array as_scalar bind_dim broadcast_to check checkpoint concatenate cond data_as data_field
+    """as_array as_scalar bind_dim bitcast broadcast_to check checkpoint concatenate cond data_as data_field
     data_is data_make data_same dim_size dynamic_index dynamic_slice dynamic_update
     dynamic_update_slice flip for_loop from_bfloat16 get_item list_at list_concat list_delete
     list_from_array list_get list_insert list_len list_new list_push list_repeat list_resize

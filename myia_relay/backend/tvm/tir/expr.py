@@ -33,6 +33,7 @@ from .block import (
     llvm,
     load,
     ramp,
+    stored,
     with_lanes,
 )
 
@@ -368,7 +369,8 @@ class Expr:
         return exact.from_bfloat16(x)
 
     def bitcast(self, x, dtype: str):
-        return call("tirx.reinterpret", with_lanes(dtype, lanes_of(dtype_of(x))), x)
+        dtype = with_lanes(stored(dtype), lanes_of(dtype_of(x)))
+        return x if dtype == dtype_of(x) else call("tirx.reinterpret", dtype, x)
 
     def iterate(self, state, step, active):
         """A loop over vectors: as long as there is a lane that goes on."""
