@@ -27,7 +27,7 @@ from .values import Fixed
 
 FOLDED = 1 << 16
 """Elements of an integer initialiser, or of a constant, that is part of the program; larger ones are arrays that it reads."""
-TYPES = ("to", "dtype", "output_dtype", "softmax_precision", "stash_type", "qk_matmul_output_type")
+TYPES = ("to", "dtype", "output_dtype", "output_datatype", "softmax_precision", "stash_type", "qk_matmul_output_type")
 """Attributes that are element types."""
 ANNOTATIONS = {
     "float32": "Float32", "float64": "Float64", "float16": "Float16", "bfloat16": "BFloat16", "bool": "Bool",

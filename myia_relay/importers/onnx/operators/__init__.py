@@ -15,7 +15,10 @@ from . import (
     random,
     recurrent,
     reductions,
+    regions,
     shapes,
+    signal,
+    text,
 )
 
 __all__ = [
@@ -33,5 +36,8 @@ __all__ = [
     "random",
     "recurrent",
     "reductions",
+    "regions",
     "shapes",
+    "signal",
+    "text",
 ]

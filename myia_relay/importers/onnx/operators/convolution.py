@@ -6,16 +6,19 @@ import math
 
 import numpy as np
 
-from ....abstract.dims import Dim, DimLike, known_size
+from ....abstract.dims import Dim, DimLike, known_size, product
 from ....abstract.types import FLOATS, numpy_dtype
 from ....ir.build import Var
 from ....ir.prim import REGISTRY
+from ....library.rows import put_rows
+from ....prims.api.subscripts import checked_positions
 from ....prims.ops import elementwise as P
 from ....prims.ops import nn
+from ....prims.ops.indexing import scatter_add
 from ....prims.ops.reduction import reduce_max
 from ....prims.ops.shape import pad as pad_prim
 from ....prims.ops.shape import slice_, transpose
-from ....prims.rules.broadcast import broadcast_to, reduce_sum, reshape
+from ....prims.rules.broadcast import broadcast_to, cast, reduce_sum, reshape
 from ....prims.rules.relations import show_shape
 from ....utils.errors import ShapeError, TypeError_
 from ..table import Context, operator
@@ -398,3 +401,75 @@ operator("GlobalLpPool")(
         )
     )
 )
+
+
+# The adjoints of windows and of pooling.
+
+
+@operator("MaxUnpool", static=("output_shape",))
+async def max_unpool(c: Context, x, indices, output_shape=None, *, kernel_shape, pads=None, strides=None):
+    """Zeros with the maxima put where they were before the pooling.
+
+    Raises:
+        ShapeError: shapes do not fit.
+    """
+    count = len(x.shape) - 2
+    kernel, steps, around = given(kernel_shape, count), given(strides, count), given(pads, 2 * count, 0)
+    sizes = [
+        (n - 1) * s - (around[k] + around[k + count]) + w
+        for k, (n, s, w) in enumerate(zip(x.shape[2:], steps, kernel, strict=True))
+    ]
+    if x.shape != indices.shape or any(isinstance(n, int) and n < 0 for n in sizes):
+        raise ShapeError(f"maxima of shape {show_shape(x.shape)} and places of {show_shape(indices.shape)} do not fit")
+    whole = (*x.shape[:2], *sizes)
+    out = broadcast_to(c.constant(0, x.dtype), shape=(product(whole),))
+    places = cast(reshape(indices, shape=(product(x.shape),)), dtype="int64")
+    places = checked_positions(c.b, places, out.shape[0], 0)
+    out = reshape(await c.call(put_rows, out, places, reshape(x, shape=places.shape)), shape=whole)
+    if output_shape is None:
+        return out
+    more = [int(n) - d for n, d in zip(output_shape.ravel(), whole, strict=True)]
+    if any(isinstance(d, Dim) or d < 0 for d in more):
+        raise ShapeError(f"its output_shape is smaller than {show_shape(whole)}, or cannot be compared with it")
+    return padded(out, tuple((0, d) for d in more), 0)
+
+
+@operator("Col2Im", static=("image_shape", "block_shape"))
+def col2im(c: Context, x, image_shape, block_shape, *, dilations=None, pads=None, strides=None):
+    """Blocks of images, a column each, added up where they overlap: (N, C * block, L) to (N, C, *image).
+
+    Raises:
+        ShapeError: shapes do not fit.
+    """
+    image, block = tuple(map(int, image_shape.ravel())), tuple(map(int, block_shape.ravel()))
+    count, size = len(block), math.prod(block)
+    steps, spread, around = given(strides, count), given(dilations, count), given(pads, 2 * count, 0)
+    counts = tuple(
+        (n + around[k] + around[k + count] - (b - 1) * spread[k] - 1) // steps[k] + 1
+        for k, (n, b) in enumerate(zip(image, block, strict=True))
+    )
+    if len(x.shape) != 3 or min(image) < 0 or size < 1 or min(counts) < 0 or x.shape[2] != math.prod(counts):
+        raise ShapeError(
+            f"columns of shape {show_shape(x.shape)} are not {counts} blocks of {block} in images of {image}"
+        )
+    n, channels = x.shape[0], x.shape[1] // size
+    if channels * size != x.shape[1]:
+        raise ShapeError(f"{x.shape[1]} rows are no blocks of {size} elements")
+    # Where each element of each block lies; what lies in the padding is added to an element of its own, which is dropped.
+    axes = [
+        (np.arange(b) * d)[:, None] + np.arange(m) * s - low
+        for b, d, m, s, low in zip(block, spread, counts, steps, around[:count], strict=True)
+    ]
+    grids = np.meshgrid(*[a.ravel() for a in axes], indexing="ij")
+    inside = np.logical_and.reduce([(g >= 0) & (g < d) for g, d in zip(grids, image, strict=True)])
+    flat = np.where(
+        inside, np.ravel_multi_index(grids, image, mode="clip") if math.prod(image) else 0, math.prod(image)
+    )
+    # (block 0, places 0, block 1, places 1, ...) -> (blocks, places)
+    flat = flat.reshape([d for pair in zip(block, counts, strict=True) for d in pair])
+    flat = flat.transpose([*range(0, 2 * count, 2), *range(1, 2 * count, 2)]).ravel()
+    columns = reshape(x, shape=(n, channels, len(flat)))
+    out = broadcast_to(c.constant(0, x.dtype), shape=(n, channels, math.prod(image) + 1))
+    out = scatter_add(out, c.constant(flat.astype(np.int64)), columns, axis=2)
+    out = slice_(out, starts=(0, 0, 0), sizes=(n, channels, math.prod(image)), steps=(1, 1, 1))
+    return reshape(out, shape=(n, channels, *image))

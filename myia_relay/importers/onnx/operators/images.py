@@ -292,7 +292,23 @@ def grid_sample(c: Context, x, grid, *, align_corners=0, mode="linear", padding_
         one, half, two = at.const(1), at.const(0.5), at.const(2)
         at = (at + one) / two * (count - one) if align_corners else ((at + one) * count - one) / two
         low, high = (at * at.const(0), count - one) if align_corners else (at * at.const(0) - half, count - half)
-        choices.append(_neighbours(at, mode, padding_mode, count, low, high))
+        choices.append(neighbours(at, mode, padding_mode, count, low, high))
+    return reshape(interpolated(c, x, choices), shape=(n, channels, *grid.shape[1:-1]))
+
+
+def interpolated(c: Context, x: Var, choices: list[list[tuple[Var, Var, Var]]]) -> Var:
+    """The values of images between their elements.
+
+    Args:
+        c: the call.
+        x: (batch, channels, *sizes).
+        choices: for each axis the `neighbours` of the coordinates, which are (batch, points).
+
+    Returns:
+        (batch, channels, points).
+    """
+    n, channels, *space = x.shape
+    points = choices[0][0][0].shape[1]
     values = reshape(x, shape=(n, channels, product(space)))
     total = None
     for combination in itertools.product(*choices):
@@ -315,10 +331,10 @@ def grid_sample(c: Context, x, grid, *, align_corners=0, mode="linear", padding_
         )
         total = part if total is None else total + part
     assert total is not None
-    return reshape(total, shape=(n, channels, *grid.shape[1:-1]))
+    return total
 
 
-def _neighbours(at: Var, mode: str, padding: str, count: Var, low: Var, high: Var) -> list[tuple[Var, Var, Var]]:
+def neighbours(at: Var, mode: str, padding: str, count: Var, low: Var, high: Var) -> list[tuple[Var, Var, Var]]:
     """Positions near coordinates along an axis, with their weights, and whether they are within."""
     zero, last = at.const(0), count - at.const(1)
     if mode != "cubic" and padding == "border":
