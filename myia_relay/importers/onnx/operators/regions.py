@@ -79,7 +79,7 @@ async def roi_align(
     wide = "float64" if x.dtype == "float64" else "float32"
     images = cast(transpose(x, perm=(0, 2, 3, 1)), dtype=wide)
     out = await c.call(
-        _aligned, images, cast(rois, dtype="float64"), cast(batch_indices, dtype="int64"), output_height, output_width,
+        _aligned, images, cast(rois, dtype=wide), cast(batch_indices, dtype="int64"), output_height, output_width,
         sampling_ratio, float(spatial_scale), 0.5 if where == "half_pixel" else 0.0, mode.lower() == "avg",
     )  # fmt: skip
     return cast(transpose(out, perm=(0, 3, 1, 2)), dtype=x.dtype)
@@ -125,7 +125,13 @@ async def max_roi_pool(c: Context, x, rois, *, pooled_shape, spatial_scale=1.0):
     ):
         raise ShapeError(f"images of shape {show_shape(x.shape)} and regions of {show_shape(rois.shape)} do not fit")
     images = transpose(x, perm=(0, 2, 3, 1))
-    out = await c.call(_pooled, images, cast(rois, dtype="float64"), *pooled_shape, float(spatial_scale))
+    out = await c.call(
+        _pooled,
+        images,
+        cast(rois, dtype="float64" if x.dtype == "float64" else "float32"),
+        *pooled_shape,
+        float(spatial_scale),
+    )
     return transpose(out, perm=(0, 3, 1, 2))
 
 

@@ -79,7 +79,7 @@ async def transformed(c: Context, x: Var, n: int | None, axis: int, inverse: boo
     if size < 1:
         raise ValueError_(f"the length of a transform is {size}, and must be positive")
     wide = cast(x, dtype="float64")
-    re, im = (_part(wide, k) for k in (0, parts - 1))
+    re, im = (_part(wide, k) for k in (0, int(parts == 2)))
     im = im if parts == 2 else im * im.const(0)
     function = (_real_inverse if onesided else _inverse) if inverse else _forward
     out = await c.call(function, re, im, size, axis)

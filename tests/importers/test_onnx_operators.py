@@ -1,0 +1,216 @@
+"""Operators of signals, regions, text and bits against ONNX's reference evaluator or NumPy, in native code and the interpreter."""
+
+from __future__ import annotations
+
+import numpy as np
+import onnx
+import pytest
+from onnx import parser
+from onnx.reference import ReferenceEvaluator
+
+from myia_relay import CompileError, grad, relay
+
+RNG = np.random.default_rng(3)
+
+
+def floats(*shape: int) -> np.ndarray:
+    return RNG.standard_normal(shape).astype(np.float32)
+
+
+def parsed(body: str, opset: int = 22) -> onnx.ModelProto:
+    return parser.parse_model(f'<ir_version: 10, opset_import: ["" : {opset}]>\n{body}')
+
+
+def check(f, want, *inputs, rtol=1e-4, atol=1e-5) -> None:
+    for got in (f(*inputs), f.interpret(*inputs)):
+        assert got.dtype == want.dtype and got.shape == want.shape
+        np.testing.assert_allclose(got, want, rtol, atol)
+
+
+def compare(model: onnx.ModelProto, *inputs: np.ndarray) -> None:
+    names = [i.name for i in model.graph.input]
+    (want,) = ReferenceEvaluator(model).run(None, dict(zip(names, inputs, strict=True)))
+    check(relay.from_onnx(model), want, *inputs)
+
+
+@pytest.mark.parametrize("n", [1, 7, 12])
+def test_fourier_transforms(n):
+    z = floats(2, n, 3, 2)
+    compare(parsed(f"f (float[2, {n}, 3, 2] x) => (float[2, {n}, 3, 2] y) {{ y = DFT <axis = 1> (x) }}", 17), z)
+    compare(
+        parsed(
+            f"f (float[b, {n}, 3, 2] x) => (float[b, {n}, c, 2] y) <int64 n = {{5}}, int64 a = {{-2}}> "
+            "{ y = DFT <inverse = 1> (x, n, a) }"
+        ),
+        z,
+    )
+    compare(parsed(f"f (float[2, {n}, 1] x) => (float[2, m, 2] y) {{ y = DFT <onesided = 1> (x) }}"), floats(2, n, 1))
+    if n > 1:
+        w = np.fft.rfft(floats(2, n)).astype(np.complex64)
+        both = np.stack([w.real, w.imag], -1)
+        model = parsed(
+            f"f (float[2, {n // 2 + 1}, 2] x) => (float[2, m, 1] y) <int64 n = {{{n}}}> "
+            "{ y = DFT <inverse = 1, onesided = 1> (x, n) }"
+        )
+        check(relay.from_onnx(model), np.fft.irfft(w, n).astype(np.float32)[..., None], both)
+
+
+def test_transforms_of_frames_with_a_window_and_their_gradient():
+    model = parsed(
+        """f (float[batch, length, 1] x) => (float[batch, frames, 6, 2] y) <int64 step = {3}> {
+        n = Constant <value_int = 10> ()
+        w = HannWindow(n)
+        y = STFT(x, step, w)
+    }"""
+    )
+    f = relay.from_onnx(model)
+    for length in (10, 25):
+        x = floats(2, length, 1)
+        (want,) = ReferenceEvaluator(model).run(None, {"x": x})
+        check(f, want, x)
+    assert f.cache_info().misses == 1
+    # The transform is linear: <dy, f(x)> has the gradient of which <gradient, v> = <dy, f(v)>.
+    dy, v = floats(*f(x).shape), floats(2, 25, 1)
+    gradient = grad(lambda x, dy: np.sum(f(x) * dy))(x, dy)
+    np.testing.assert_allclose(np.sum(gradient * v), np.sum(f(v) * dy), 1e-4)
+
+
+@pytest.mark.parametrize("op", ["HannWindow", "HammingWindow", "BlackmanWindow"])
+def test_windows_of_sizes_that_an_input_says(op):
+    for periodic in (0, 1):
+        model = parsed(
+            f"f (int64 n) => (double[m] y) {{ y = {op} <output_datatype = 11, periodic = {periodic}> (n) }}", 17
+        )
+        f = relay.from_onnx(model)
+        for n in (2, 9):
+            (want,) = ReferenceEvaluator(model).run(None, {"n": np.int64(n)})
+            np.testing.assert_allclose(f(np.int64(n)), want.astype(np.float64), 1e-12, 1e-12)
+        assert f.cache_info().misses == 1
+
+
+def test_weights_of_mel_filters():
+    compare(
+        parsed(
+            "f () => (float[a, b] y) <int64 bins = {8}, int64 n = {64}, int64 rate = {8000}, float low = {20}, "
+            "float high = {3800}> { y = MelWeightMatrix(bins, n, rate, low, high) }"
+        )
+    )
+    with pytest.raises(CompileError, match="MelWeightMatrix.*beyond the spectrum"):
+        relay.from_onnx(
+            parsed(
+                "f () => (float[a, b] y) <int64 bins = {8}, int64 n = {64}, int64 rate = {8000}, float low = {20}, "
+                "float high = {9000}> { y = MelWeightMatrix(bins, n, rate, low, high) }"
+            )
+        )
+
+
+@pytest.mark.parametrize(
+    "image, block, attributes, count",
+    [
+        ((5, 6), (2, 3), "", 16),
+        ((5, 6), (2, 2), "strides = [2, 3], pads = [1, 0, 2, 1], dilations = [2, 2]", 6),
+        ((4, 3, 5), (2, 1, 2), "pads = [0, 1, 0, 0, 0, 1]", 3 * 5 * 4),
+        ((6,), (3,), "dilations = [2]", 2),
+    ],
+)
+def test_columns_to_images(image, block, attributes, count):
+    sizes = ", ".join(
+        f"int64[{len(v)}] {n} = {{{', '.join(map(str, v))}}}" for n, v in (("image", image), ("block", block))
+    )
+    model = parsed(
+        f"f (float[2, {3 * int(np.prod(block))}, {count}] x) => (float[a, b, c] y) <{sizes}>"
+        f" {{ y = Col2Im <{attributes}> (x, image, block) }}".replace("<>", "")
+    )
+    model.graph.output[0].type.tensor_type.ClearField("shape")
+    compare(model, floats(2, 3 * int(np.prod(block)), count))
+
+
+def test_maxima_put_back():
+    x = np.array([[[[5, 6], [7, 8]]]], np.float32)
+    at = np.array([[[[5, 7], [13, 15]]]], np.int64)
+    head = "f (float[1, 1, 2, 2] x, int64[1, 1, 2, 2] i) => (float[a, b, c, d] y)"
+    compare(parsed(head + " { y = MaxUnpool <kernel_shape = [2, 2], strides = [2, 2]> (x, i) }"), x, at)
+    compare(
+        parsed(
+            head + " <int64[4] s = {1, 1, 5, 6}> { y = MaxUnpool <kernel_shape = [2, 2], strides = [2, 2]> (x, i, s) }"
+        ),
+        x,
+        at,
+    )
+    f = relay.from_onnx(parsed(head + " { y = MaxUnpool <kernel_shape = [2, 2], strides = [2, 2]> (x, i) }"))
+    with pytest.raises(IndexError):
+        f(x, at + 1)
+
+
+@pytest.mark.parametrize("mode", ["avg", "max"])
+@pytest.mark.parametrize("ratio, where", [(0, "half_pixel"), (2, "output_half_pixel")])
+def test_regions_aligned(mode, ratio, where):
+    rois = np.array([[0, 0, 9, 9], [1.5, 2.25, 6, 11], [3, 3, 3, 3], [-4, 5, 20, 7]], np.float32)
+    model = parsed(
+        "f (float[2, 3, 8, 9] x, float[r, 4] rois, int64[r] batch) => (float[r, 3, 2, 3] y) { y = RoiAlign <output_height = 2, "
+        f'output_width = 3, mode = "{mode}", sampling_ratio = {ratio}, coordinate_transformation_mode = "{where}", '
+        "spatial_scale = 0.75> (x, rois, batch) }"
+    )
+    compare(model, floats(2, 3, 8, 9), rois, np.array([0, 1, 1, 0], np.int64))
+
+
+def test_maxima_of_regions():
+    x = floats(2, 3, 8, 9)
+    rois = np.array([[0, 0, 0, 8, 7], [1, 2, 3, 5, 5], [1, 6, 6, 30, 30]], np.float32)
+    f = relay.from_onnx(
+        parsed(
+            "f (float[2, 3, 8, 9] x, float[r, 5] s) => (float[r, 3, 2, 2] y) "
+            "{ y = MaxRoiPool <pooled_shape = [2, 2], spatial_scale = 0.9> (x, s) }"
+        )
+    )
+    want = np.zeros((3, 3, 2, 2), np.float32)
+    for r, (image, *corners) in enumerate(rois.tolist()):
+        left, top, right, bottom = (int(np.floor(np.float32(v) * np.float32(0.9) + np.float32(0.5))) for v in corners)
+        high, wide = max(bottom - top + 1, 1) / 2, max(right - left + 1, 1) / 2
+        for i in range(2):
+            for j in range(2):
+                part = x[
+                    int(image),
+                    :,
+                    top + int(i * high) : top + int(np.ceil((i + 1) * high)),
+                    left + int(j * wide) : left + int(np.ceil((j + 1) * wide)),
+                ]
+                want[r, :, i, j] = part.max((1, 2)) if part.size else 0
+    check(f, want, x, rois)
+
+
+def test_a_deformable_convolution():
+    model = parsed(
+        """f (float[2, 4, 6, 5] x, float[6, 2, 2, 3] w, float[2, 24, 5, 3] o, float[6] b, float[2, 12, 5, 3] m)
+        => (float[2, 6, 5, 3] y) {
+            y = DeformConv <group = 2, offset_group = 2, pads = [1, 0, 0, 0], dilations = [2, 1]> (x, w, o, b, m)
+        }"""
+    )
+    compare(model, floats(2, 4, 6, 5), floats(6, 2, 2, 3), floats(2, 24, 5, 3), floats(6), floats(2, 12, 5, 3))
+
+
+def test_sequences_counted():
+    for mode, low, high, skip in (("TF", 1, 3, 0), ("IDF", 2, 2, 2), ("TFIDF", 1, 3, 5), ("TF", 3, 3, 1)):
+        model = parsed(
+            f'f (int64[rows, n] x) => (float[rows, 9] y) {{ y = TfIdfVectorizer <mode = "{mode}", min_gram_length = {low}, '
+            f"max_gram_length = {high}, max_skip_count = {skip}, ngram_counts = [0, 3, 11], "
+            "ngram_indexes = [8, 0, 2, 1, 4, 3, 5, 6, 7], "
+            "pool_int64s = [1, 2, 3, 1, 2, 2, 2, 3, 1, 0, 0, 1, 2, 3, 2, 2, 1], "
+            "weights = [1.0, 2.0, 0.5, 3.0, 4.0, 5.0, 0.25, 7.0, 8.0]> (x) }"
+        )
+        f = relay.from_onnx(model)
+        for n in (2, 11):
+            x = RNG.integers(0, 4, (3, n))
+            (want,) = ReferenceEvaluator(model).run(None, {"x": x})
+            check(f, want, x)
+
+
+def test_bits_of_numbers():
+    x = np.array([0.0, -0.0, 1.5, np.inf, -1e-40], np.float32)
+    f = relay.from_onnx(parsed("f (float[n] x) => (int32[n] y) { z = Neg(x)  y = BitCast <to = 6> (z) }", 26))
+    check(f, (-x).view(np.int32), x)
+    g = relay.from_onnx(parsed("f (uint16[n] x) => (bfloat16[n] y) { y = BitCast <to = 16> (x) }", 26))
+    bits = np.array([0, 0x3F80, 0xC000], np.uint16)
+    np.testing.assert_array_equal(np.asarray(g(bits)).view(np.uint16), bits)
+    with pytest.raises(CompileError, match="BitCast.*float32.*int64"):
+        relay.from_onnx(parsed("f (float[n] x) => (int64[n] y) { y = BitCast <to = 7> (x) }", 26))
