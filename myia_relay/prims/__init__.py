@@ -3,7 +3,6 @@
 from ..ir.prim import REGISTRY
 from ..utils.errors import InternalError
 from .ops import (  # noqa: F401
-    bits,
     control,
     data,
     effects,
@@ -21,7 +20,7 @@ from .ops import (  # noqa: F401
     special,
     structure,
 )
-from .ops.integers import products, quantisation  # noqa: F401
+from .ops.integers import bits, products, quantisation  # noqa: F401
 from .ops.matrices import factorisations, systems  # noqa: F401
 from .rules import batching, broadcast, forward  # noqa: F401
 

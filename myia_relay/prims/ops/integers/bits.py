@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 
-from ...abstract.types import Array, Scalar, numpy_dtype
-from ...ir.prim import primitive
-from ...utils.errors import TypeError_
-from ..rules.relations import NUMBERS, require
+from ....abstract.types import Array, Scalar, numpy_dtype
+from ....ir.prim import primitive
+from ....utils.errors import TypeError_
+from ...rules.relations import NUMBERS, require
 
 
 @primitive("elementwise", differentiable=False)
