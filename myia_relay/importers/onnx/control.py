@@ -43,7 +43,7 @@ def _body(w: Any, graph: Any, scope: Any, variables: list[str]) -> list[str]:
         scope.own.add(info.name)
         scope.names[info.name] = variable
     w.initializers(graph, scope)
-    w.nodes(graph.node, scope)
+    w.nodes(graph.node, scope, [info.name for info in graph.output])
     return [w.use(scope, info.name, "of the graph") for info in graph.output]
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import linecache
 from collections import OrderedDict
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 import numpy as np
@@ -49,12 +49,9 @@ def parameter(name: str):
 
 @special(parameter)
 async def compiled_parameter(engine, frame, args, kwargs, origin, site) -> Val:
-    """The array of a parameter, or its value where that is part of the program."""
+    """The array of a parameter."""
     name = to_python(args[0], "parameter: name")
     spec = frame.context.scope
-    fixed = spec.fixed.get(name)
-    if fixed is not None:
-        return fixed.__relay_value__(engine, frame)
     return Dyn(frame.implicit(parameter_key(spec, name), spec.type_of(name), name.replace(".", "_")))
 
 
@@ -62,15 +59,14 @@ class ImportedSpec(ModelSpec):
     """The parameters of an imported model; it belongs to one model.
 
     Attributes:
-        fixed: parameters whose values are part of the program -> these values.
         written: the model as text.
     """
 
     bound = True
 
-    def __init__(self, function: Any, written: ModelText, fixed: Mapping[str, Fixed]):
+    def __init__(self, function: Any, written: ModelText):
         super().__init__(function)
-        self.written, self.fixed = written, dict(fixed)
+        self.written = written
         for name, array in written.parameters.items():
             type_ = Array(array.dtype.name, array.shape)
             if type_.is_float:
@@ -79,6 +75,28 @@ class ImportedSpec(ModelSpec):
                 self.inits.append(None)
             else:
                 self.state[name] = type_, None
+
+
+class ImportedParameters(Parameters):
+    """The parameters of an imported model. Those whose values are part of the program are read-only arrays; assigning to their
+    names makes the program anew."""
+
+    def __init__(self, model: ImportedModel, names: Iterable[str]):
+        arrays = dict(zip(model.spec.ref.names, model.arrays, strict=True))
+        super().__init__(list(names), [arrays[n] for n in names])
+        self._model = model
+
+    def __getitem__(self, name: str) -> np.ndarray:
+        array = super().__getitem__(name)
+        if name in self._model.spec.written.fixed:
+            array = array.view()
+            array.flags.writeable = False
+        return array
+
+    def __setitem__(self, name: str, value: Any) -> None:
+        array = np.array(self[name])
+        Parameters([name], [array])[name] = value
+        self._model.assign({name: array})
 
 
 class ImportedModel(Model):
@@ -112,7 +130,10 @@ class ImportedModel(Model):
         Raises:
             CompileError: something in the model cannot be imported.
         """
-        writer = ModelWriter(self._proto, self._folder, self._name, frozenset(self._static_variables()))
+        old = getattr(self, "arrays", None)
+        known = None if old is None else dict(zip(self.spec.ref.names, old, strict=True))
+        statics = frozenset(self._static_variables()) | self._statics.intersection(known or ())
+        writer = ModelWriter(self._proto, self._folder, self._name, statics, known)
         try:
             written = writer.write()
         except CompileError:
@@ -123,11 +144,7 @@ class ImportedModel(Model):
             operator, node, reason = written.missing[0]
             notes = [f"{o} (node '{n}'): {r}" for o, n, r in written.missing[1:20]]
             raise CompileError(f"{operator} (node '{node}'): {reason}", None, *notes)
-        old = getattr(self, "arrays", None)
-        function = self._function(written)
-        known = dict(zip(self.spec.ref.names, old, strict=True)) if old is not None else written.parameters
-        fixed = {n: Fixed.of(known[n]) for n in self._statics if n in written.parameters}
-        spec = ImportedSpec(RelayModel(function), written, fixed)
+        spec = ImportedSpec(RelayModel(self._function(written)), written)
         arrays = old if old is not None else [aligned(written.parameters[n]) for n in spec.ref.names]
         written.parameters = dict(zip(spec.ref.names, arrays, strict=True))
         super().__init__(spec, arrays)
@@ -301,7 +318,6 @@ class ImportedModel(Model):
             CompileError: the model is not what ONNX allows.
         """
         while True:
-            self._refresh()
             relay = self._relay()
             try:
                 return relay(self, *values)
@@ -327,16 +343,6 @@ class ImportedModel(Model):
             and p.name not in self._statics
         }
 
-    def _refresh(self) -> None:
-        """Make the program anew if a parameter that is part of it has changed."""
-        for name, fixed in self.spec.fixed.items():
-            if self._array(name).tobytes() != fixed.data:
-                self._write()
-                return
-
-    def _array(self, name: str) -> np.ndarray:
-        return self.arrays[self.spec.ref.names.index(name)]
-
     def _relay(self) -> Relay:
         """The compiled function."""
         found = self._relays.get("native")
@@ -360,11 +366,45 @@ class ImportedModel(Model):
     @property
     def params(self) -> Parameters:
         """Initialiser -> array, in the order of the model."""
-        return Parameters(list(self.spec.ref.names), self.arrays)
+        return ImportedParameters(self, self.spec.ref.names)
 
     @params.setter
     def params(self, values: Mapping) -> None:
         self.restore(values)
+
+    @property
+    def state(self) -> Parameters:
+        """Those of the parameters that are not learned: integers."""
+        return ImportedParameters(self, list(self.spec.state))
+
+    def saved(self) -> dict[str, np.ndarray]:
+        """The parameters by name."""
+        return dict(self.params)
+
+    def restore(self, values: Mapping) -> None:
+        """Take over what `saved` gave.
+
+        Raises:
+            KeyError: it is of another model.
+        """
+        own = dict(self.params)
+        missing = set(own) ^ set(values)
+        if missing:
+            raise KeyError(f"the parameters differ in {', '.join(sorted(missing))}")
+        new = {n: np.array(a) for n, a in own.items()}
+        for name, value in values.items():
+            Parameters(list(new), list(new.values()))[name] = value
+        self.assign(new)
+
+    def assign(self, values: Mapping[str, np.ndarray]) -> None:
+        """Write parameters. If one changes that is part of the program, the program is made anew."""
+        fixed, changed = self.spec.written.fixed, False
+        for name, array in zip(self.spec.ref.names, self.arrays, strict=True):
+            if name in values:
+                changed |= name in fixed and Fixed.of(values[name]) != fixed[name]
+                array[...] = values[name]
+        if changed:
+            self._write()
 
     def copy(self) -> ImportedModel:
         """A model with the same function and a copy of the parameters."""

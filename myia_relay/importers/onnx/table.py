@@ -11,6 +11,7 @@ Inputs are staged arrays (`Var`), absent ones None, unless the declaration says 
 - `static`: inputs that must be known become NumPy arrays. If such an input is an input of the model, or a parameter, the model
   is compiled for its value;
 - `raw`: `Operand`s, whatever they are; all of them where it is `True`;
+- `fixed`: inputs whose values become part of the program where they are integer initialisers, though these are parameters;
 - `carries`: the rule moves elements without computing, so it does for narrow dtypes what it does for their carriers.
 
 A rule returns an array, a tuple of them for several outputs, or what `lifted` takes. Rules that are written in the language are
@@ -58,7 +59,7 @@ class OnnxRule:
     Attributes:
         function: the rule.
         since, until: the versions of the operator set.
-        sizes, static, raw, carries: see above.
+        sizes, static, raw, fixed, carries: see above.
     """
 
     function: Callable
@@ -67,6 +68,7 @@ class OnnxRule:
     sizes: frozenset[str]
     static: frozenset[str]
     raw: frozenset[str] | bool
+    fixed: frozenset[str]
     carries: bool
 
     @property
@@ -80,12 +82,22 @@ class OnnxRule:
 RULES: dict[tuple[str, str], list[OnnxRule]] = {}
 
 
-def operator(*names: str, since: int = 1, until: int = LATEST, sizes=(), static=(), raw=(), carries=False, domain=""):
+def operator(
+    *names: str,
+    since: int = 1,
+    until: int = LATEST,
+    sizes=(),
+    static=(),
+    raw=(),
+    fixed=(),
+    carries=False,
+    domain="",
+):
     """Declare a rule: a decorator."""
 
     def declare(function: Callable) -> Callable:
         kept = raw if isinstance(raw, bool) else frozenset(raw)
-        rule = OnnxRule(function, since, until, frozenset(sizes), frozenset(static), kept, carries)
+        rule = OnnxRule(function, since, until, frozenset(sizes), frozenset(static), kept, frozenset(fixed), carries)
         for name in names:
             RULES.setdefault((domain, name), []).append(rule)
         return function

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import keyword
 import re
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -21,6 +22,7 @@ import numpy as np
 from ...abstract import annotations as notes
 from ...utils.errors import CompileError, TypeError_, ValueError_
 from .control import CONTROL
+from .groups import GROUPS, grouped
 from .loading import CARRIERS, DEEPEST, PLAIN, array_of, dense, dtype_name, opsets, require_onnx
 from .table import DOMAINS, OnnxOperator, find_rule
 from .values import Fixed
@@ -74,6 +76,7 @@ class ModelText:
         names: what its free names mean.
         inputs, outputs: of the model.
         parameters: initialiser -> array.
+        fixed: those of the parameters whose values are part of the text -> these values.
         counts: operator -> how many nodes there are.
         missing: what cannot be imported: (operator, node, reason).
     """
@@ -84,6 +87,7 @@ class ModelText:
     inputs: list[Port] = field(default_factory=list)
     outputs: list[Port] = field(default_factory=list)
     parameters: dict[str, np.ndarray] = field(default_factory=dict)
+    fixed: dict[str, Fixed] = field(default_factory=dict)
     counts: dict[str, int] = field(default_factory=dict)
     missing: list[tuple[str, str, str]] = field(default_factory=list)
 
@@ -122,10 +126,26 @@ class NodeScope:
 
 
 class ModelWriter:
-    """Writes one model."""
+    """Writes one model.
 
-    def __init__(self, model: Any, folder: Path | None, name: str, statics: frozenset[str] = frozenset()):
+    Attributes:
+        statics: the variables of inputs, and the names of parameters, whose values are part of the program.
+        values: parameter -> its array, where that is no longer the one of the file.
+    """
+
+    def __init__(
+        self,
+        model: Any,
+        folder: Path | None,
+        name: str,
+        statics: frozenset[str] = frozenset(),
+        values: Mapping[str, np.ndarray] | None = None,
+    ):
         self.model, self.folder, self.statics = model, folder, statics
+        self.values: dict[str, np.ndarray] = dict(values or {})
+        self.learned: dict[str, str] = {}  # variable -> the parameter that it stands for
+        self.constants: dict[str, str] = {}  # variable of a parameter -> that of its value
+        self.read: set[str] = set()  # the variables that nodes read
         self.out = ModelText(self.identifier(name, {*RESERVED, "Output"}))
         self.used: set[str] = {*RESERVED, self.out.name, "Output"}
         self.indent = 1
@@ -177,7 +197,23 @@ class ModelWriter:
             raise CompileError(
                 f"{scope.where}: node '{node}' reads '{name}', which is no input, and which no node before it makes"
             )
+        self.read.add(scope.names[name])
         return scope.names[name]
+
+    def use_fixed(self, scope: NodeScope, name: str, node: str) -> str:
+        """The variable of a value; of an integer parameter, one of its value, which becomes part of the program.
+
+        Raises:
+            CompileError: nothing makes it before.
+        """
+        variable = scope.names.get(name, "") if name else ""
+        parameter = self.learned.get(variable)
+        if parameter is None or self.out.parameters[parameter].dtype.kind not in "iu":
+            return self.use(scope, name, node)
+        if variable not in self.constants:
+            value = self.out.fixed[parameter] = Fixed.of(self.out.parameters[parameter])
+            self.constants[variable] = self.name_object(f"{parameter}_value", value)
+        return self.constants[variable]
 
     def emit(self, line: str) -> None:
         """Write a line."""
@@ -212,12 +248,16 @@ class ModelWriter:
         head = ", ".join(p.variable + (p.annotation if p.variable not in self.statics else "") for p in self.out.inputs)
         self.out.lines.append(f"def {self.out.name}({head}):")
         self.initializers(graph, scope, top=True)
-        self.nodes(graph.node, scope)
+        self.nodes(graph.node, scope, [info.name for info in graph.output])
         results = [f"Output({self.use(scope, info.name, 'of the graph')})" for info in graph.output]
         if not results:
             raise CompileError(f"{scope.where}: it has no outputs")
         self.out.names.setdefault("Output", OnnxOperator("Output", "relay", 1))
         self.emit(f"return {', '.join(results)}")
+        unread = {
+            f"    {v} = parameter({n!r})" for v, n in self.learned.items() if v in self.constants and v not in self.read
+        }
+        self.out.lines = [line for line in self.out.lines if line not in unread]
         self.out.outputs = [self.port(info, scope.names[info.name], dims) for info in graph.output]
         return self.out
 
@@ -293,7 +333,12 @@ class ModelWriter:
             variable = self.define(scope, name)
             learned = array.dtype.kind == "f" or array.dtype.name in ("bfloat16", "int8", "uint8")
             if top and learned and array.dtype.name not in CARRIERS:
-                self.out.parameters[name] = array
+                array = self.out.parameters[name] = self.values.get(name, array)
+                if name in self.statics:
+                    value = self.out.fixed[name] = Fixed.of(array)
+                    self.emit(f"{variable} = {self.name_object(f'{name}_value', value)}")
+                    continue
+                self.learned[variable] = name
                 self.emit(f"{variable} = parameter({name!r})")
             else:
                 self.emit(f"{variable} = {self.constant(array, name)}")
@@ -305,10 +350,21 @@ class ModelWriter:
 
     # Nodes.
 
-    def nodes(self, nodes: Any, scope: NodeScope) -> None:
-        """Write nodes, in order."""
-        for index, node in enumerate(nodes):
-            self.node(node, scope, node.name or f"{node.op_type}_{index}")
+    def nodes(self, nodes: Any, scope: NodeScope, outputs: Sequence[str]) -> None:
+        """Write nodes, in order.
+
+        Args:
+            nodes: of a graph or a function.
+            scope: of it.
+            outputs: the names of its outputs.
+        """
+        for node in nodes:
+            self.out.counts[node.op_type] = self.out.counts.get(node.op_type, 0) + 1
+        for name, node, made in grouped(nodes, outputs):
+            if node.domain == GROUPS and not made:
+                self.refuse(node, name, scope, f"the operator {node.op_type} cannot be imported")
+            else:
+                self.node(node, scope, name)
 
     def node(self, node: Any, scope: NodeScope, name: str) -> None:
         """Write a node.
@@ -317,7 +373,6 @@ class ModelWriter:
             CompileError: it is not what ONNX allows.
         """
         domain: str = DOMAINS.get(node.domain, str(node.domain))
-        self.out.counts[node.op_type] = self.out.counts.get(node.op_type, 0) + 1
         attributes = self.attributes(node, scope)
         if not domain and node.op_type in CONTROL:
             CONTROL[node.op_type](self, node, scope, name, attributes)
@@ -329,13 +384,14 @@ class ModelWriter:
         if function is not None:
             self.function(function, node, scope, name, attributes)
             return
-        version = scope.versions.get(domain)
+        version = scope.versions.get("" if domain == GROUPS else domain)
         if version is None:
             self.refuse(
                 node, name, scope, f"the model does not say which version of the operator set '{domain}' it uses"
             )
             return
-        if find_rule(domain, node.op_type, version) is None:
+        rule = find_rule(domain, node.op_type, version)
+        if rule is None:
             body = self.defined(node, domain, version)
             if body is None:
                 where = f"domain '{domain}'" if domain else f"version {version} of the operator set"
@@ -343,7 +399,11 @@ class ModelWriter:
                 return
             self.function(body, node, scope, name, self.defaults(node, domain, version) | attributes)
             return
-        inputs = [self.use(scope, i, name) for i in node.input]
+        formal = rule.inputs
+        inputs = [
+            (self.use_fixed if formal[k : k + 1] and formal[k] in rule.fixed else self.use)(scope, value, name)
+            for k, value in enumerate(node.input)
+        ]
         while inputs and inputs[-1] == "None":
             inputs.pop()
         try:
@@ -508,7 +568,7 @@ class ModelWriter:
         inner.functions = (*scope.functions, key)
         inner.versions = opsets(function.opset_import, inner.where) or scope.versions
         inner.attributes = {a.name: a for a in function.attribute_proto} | attributes
-        self.nodes(function.node, inner)
+        self.nodes(function.node, inner, function.output)
         for formal, actual in zip(function.output, node.output):
             if actual:
                 target = self.define(scope, actual)

@@ -100,7 +100,19 @@ def conv(
     pads=None,
     strides=None,
 ):
-    """A convolution, in fact a correlation; over any number of axes, in groups.
+    """A convolution, in fact a correlation; over any number of axes, in groups."""
+    count = len(x.shape) - 2
+    attributes = {"auto_pad": auto_pad, "dilations": dilations, "group": group, "pads": pads, "strides": strides}
+    out = convolved(x, *plan_of(x, w, **attributes))
+    if bias is not None:
+        out = out + reshape(bias, shape=(*bias.shape, *(1,) * count))
+    return out
+
+
+def plan_of(
+    x: Var, w: Var, *, auto_pad="NOTSET", dilations=None, group=1, kernel_shape=None, pads=None, strides=None
+) -> tuple[Var, tuple, Sides, int]:
+    """What the attributes of a convolution say: filters with zeros in between, strides, padding, groups.
 
     Raises:
         ShapeError: shapes do not fit.
@@ -114,10 +126,7 @@ def conv(
     sides = resolved(auto_pad, pads, x.shape[2:], w.shape[2:], steps, spread)
     if any(d != 1 for d in spread):
         w = padded(w, ((0, 0),) * count, 0, tuple(d - 1 for d in spread))
-    out = convolved(x, w, steps, sides, group)
-    if bias is not None:
-        out = out + reshape(bias, shape=(*bias.shape, *(1,) * count))
-    return out
+    return w, steps, sides, group
 
 
 def convolved(x: Var, w: Var, steps: tuple, sides: Sides, group: int) -> Var:

@@ -2,7 +2,7 @@
 
     y = saturate(round_half_even(x / scale) + zero)          x = (y - zero) * scale
 
-Integer products are added up in int32, or in float64, which holds them exactly. A pass may put kernels for integers in their place.
+Products of quantised tensors are in `integer_products`.
 """
 
 from __future__ import annotations
@@ -65,7 +65,7 @@ def quantised(c: Context, x: Var, zero: Var | None, dtype: str, saturate: bool =
     return c.narrowed(out, dtype) if dtype in CARRIERS else out
 
 
-@operator("QuantizeLinear", raw=True)
+@operator("QuantizeLinear", raw=True, fixed=("y_zero_point",))
 def quantize_linear(
     c: Context, x, y_scale, y_zero_point=None, *, axis=1, saturate=1, block_size=0, output_dtype=None, precision=None
 ):
@@ -79,7 +79,7 @@ def quantize_linear(
     return quantised(c, P.div(cast(value, dtype=wide), cast(scale, dtype=wide)), zero, dtype, bool(saturate))
 
 
-@operator("DequantizeLinear", raw=True)
+@operator("DequantizeLinear", raw=True, fixed=("x_zero_point",))
 def dequantize_linear(c: Context, x, x_scale, x_zero_point=None, *, axis=1, block_size=0, output_dtype=None):
     """Integers (or narrow floats) as floats."""
     scale = along(x_scale.var, x.shape, axis, block_size)
@@ -113,77 +113,3 @@ def dynamic_quantize_linear(c: Context, x):
     whole = P.add(P.rint(P.div(x, scale)), point)
     y = P.minimum(P.maximum(whole, zero), c.constant(255, x.dtype))
     return cast(y, dtype="uint8"), scale, cast(point, dtype="uint8")
-
-
-def less(x: Var, zero: Var | None, rows: bool = False) -> Var:
-    """Integers less their zero point, which is one, or one for each row or column, in float64."""
-    wide = cast(x, dtype="float64")
-    if zero is None:
-        return wide
-    point = cast(zero, dtype="float64")
-    if rows and len(point.shape) == 1 and point.shape[0] != 1:
-        point = reshape(point, shape=(*point.shape, 1))
-    return P.sub(wide, point)
-
-
-@operator("MatMulInteger")
-def mat_mul_integer(c: Context, a, b, a_zero_point=None, b_zero_point=None):
-    """A product of integer matrices, in int32."""
-    left = less(a, a_zero_point, rows=True)
-    out = c.numpy(np.matmul, left, less(b, b_zero_point))
-    return cast(out, dtype="int32")
-
-
-def channels(x: Var, zero: Var | None) -> Var | None:
-    """Zero points of filters as they broadcast against them."""
-    if zero is None or zero.shape in ((), (1,)):
-        return zero if zero is None else reshape(zero, shape=())
-    return reshape(zero, shape=(*zero.shape, *(1,) * (len(x.shape) - 1)))
-
-
-@operator("ConvInteger")
-def conv_integer(c: Context, x, w, x_zero_point=None, w_zero_point=None, **attributes):
-    """A convolution of integers, in int32; padding counts as the zero point."""
-    from .convolution import conv
-
-    point = None if x_zero_point is None else reshape(x_zero_point, shape=())
-    out = conv(c, less(x, point), less(w, channels(w, w_zero_point)), **attributes)
-    return cast(out, dtype="int32")
-
-
-@operator("QLinearMatMul", raw=True)
-def qlinear_mat_mul(c: Context, a, a_scale, a_zero_point, b, b_scale, b_zero_point, y_scale, y_zero_point):
-    """A product of quantised matrices, requantised."""
-
-    def rows(x: Operand, like: Operand) -> Var:
-        v = x.var
-        return reshape(v, shape=(*v.shape, 1)) if len(v.shape) == 1 and v.shape[0] != 1 and len(like.shape) > 1 else v
-
-    left = P.sub(cast(a.var, dtype="float64"), cast(rows(a_zero_point, a), dtype="float64"))
-    right = P.sub(cast(b.var, dtype="float64"), cast(b_zero_point.var, dtype="float64"))
-    total = c.numpy(np.matmul, left, right)
-    scale = P.div(
-        P.mul(cast(rows(a_scale, a), dtype="float32"), cast(b_scale.var, dtype="float32")),
-        cast(y_scale.var, dtype="float32"),
-    )
-    return quantised(c, P.mul(total, cast(scale, dtype="float64")), y_zero_point.var, y_zero_point.dtype)
-
-
-@operator("QLinearConv", raw=True)
-def qlinear_conv(
-    c: Context, x, x_scale, x_zero_point, w, w_scale, w_zero_point, y_scale, y_zero_point, bias=None, **attributes
-):
-    """A convolution of quantised tensors, requantised; the bias has the scale x_scale * w_scale."""
-    from .convolution import conv
-
-    left = P.sub(cast(x.var, dtype="float64"), reshape(cast(x_zero_point.var, dtype="float64"), shape=()))
-    right = less(w.var, channels(w.var, w_zero_point.var))
-    more = [] if bias is None else [cast(bias.var, dtype="float64")]
-    total = conv(c, left, right, *more, **attributes)
-    scale = P.div(P.mul(reshape(x_scale.var, shape=()), w_scale.var), reshape(y_scale.var, shape=()))
-    if len(scale.shape) == 1 and scale.shape[0] != 1:
-        scale = reshape(scale, shape=(*scale.shape, *(1,) * (len(total.shape) - 2)))
-    else:
-        scale = reshape(scale, shape=())
-    zero = reshape(y_zero_point.var, shape=())
-    return quantised(c, P.mul(total, cast(scale, dtype="float64")), zero, y_zero_point.dtype)
