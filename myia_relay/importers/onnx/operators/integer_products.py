@@ -239,9 +239,9 @@ class Group:
         """Whether the product is one of integers: of 8 bits, with scales in float32 that can be taken out of the sums."""
         scales = [s for s in (self.x_scale, self.w_scale, self.b_scale, self.y_scale) if s is not None]
         small = is_small(self.x) and is_small(self.w) and all(s.narrow is None and s.dtype == "float32" for s in scales)
-        if not small or not all(map(is_one, (self.x_scale, self.x_zero, self.y_scale, self.y_zero, self.b_zero))):
+        if not small or not all(map(is_one, (self.x_scale, self.x_zero, self.y_scale, self.y_zero))):
             return False
-        if self.b_zero is not None and number_of(self.b_zero) != 0:
+        if self.b_zero is not None and (self.b_zero.known is None or np.any(self.b_zero.known)):
             return False
         if self.bias is not None and self.bias.dtype != ("float32" if self.b_scale is None else "int32"):
             return False
@@ -249,7 +249,7 @@ class Group:
             return False
         if self.b_scale is not None and not (is_one(self.b_scale) or self.b_scale.shape == self.bias.shape):
             return False
-        if self.y_scale is not None and (self.y_zero is None or self.y_zero.dtype in SMALL) is False:
+        if self.y_zero is not None and self.y_zero.dtype not in SMALL:
             return False
         rank = len(self.w.shape)
         each = is_one(self.w_scale) and is_one(self.w_zero)
