@@ -59,6 +59,7 @@ def _names_read(node: Any) -> Iterator[str]:
 
 
 def _is(node: Any, *names: str) -> bool:
+    """Whether a node is one of these operators of ONNX."""
     return node is not None and node.op_type in names and node.domain in PLAIN
 
 
@@ -69,7 +70,7 @@ def _integer(node: Any, name: str, default: int) -> int:
 class _Groups:
     def __init__(self, named: list[Named], outputs: Sequence[str]):
         self.named = named
-        self.makers = {o: node for _, node, _ in named for o in node.output if o}
+        self.makers: dict[str, Any] = {o: node for _, node, _ in named for o in node.output if o}
         self.names = {id(node): name for name, node, _ in named}
         self.uses = Counter(outputs)
         self.released: set[str] = set()  # values that nodes read which are in groups now
@@ -107,7 +108,8 @@ class _Groups:
         if not _is_simple(node):
             return None
         limits: list[str] = []
-        chain, relu = self.maker(node.input[0]), False
+        relu = False
+        chain: Any = self.maker(node.input[0])
         while _is(chain, "Relu", "Clip"):
             if chain.op_type == "Clip":
                 if limits or chain.attribute or len(chain.input) < 2 or relu:
@@ -153,7 +155,7 @@ class _Groups:
                 break
             node = self.makers[node.input[0]]
         for value in product.input:
-            part = self.makers.get(value)
+            part: Any = self.makers.get(value)
             if _is(part, "DequantizeLinear") and not self.uses[value]:
                 for each in part.input:
                     self.uses[each] -= 1

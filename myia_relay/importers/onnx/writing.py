@@ -333,7 +333,8 @@ class ModelWriter:
             variable = self.define(scope, name)
             learned = array.dtype.kind == "f" or array.dtype.name in ("bfloat16", "int8", "uint8")
             if top and learned and array.dtype.name not in CARRIERS:
-                array = self.out.parameters[name] = self.values.get(name, array)
+                array = self.values[name] if name in self.values else array
+                self.out.parameters[name] = array
                 if name in self.statics:
                     value = self.out.fixed[name] = Fixed.of(array)
                     self.emit(f"{variable} = {self.name_object(f'{name}_value', value)}")

@@ -21,6 +21,7 @@ from typing import Any
 import numpy as np
 
 from ....abstract.dims import product as size_of
+from ....infer.values.values import Dyn
 from ....ir.build import Var
 from ....prims.ops import elementwise as P
 from ....prims.ops.integers.products import conv2d_integer, dot_integer
@@ -84,7 +85,7 @@ def less(x: Operand, zero: Operand | None, axis: int, dtype: str) -> Var:
 def conv_sums(c: Context, x: Operand, x_zero, w: Operand, w_zero, **attributes) -> Var:
     """A convolution of integers: int32, or float64 where that does not do."""
     count = len(x.shape) - 2
-    sizes = w.shape[1:]
+    sizes: Any = w.shape[1:]
     whole = all(isinstance(d, int) for d in w.shape) and len(w.shape) == count + 2 and is_one(x_zero)
     if not (whole and count in (1, 2) and is_small(x) and is_small(w) and math.prod(sizes) <= TERMS):
         left, right = less(x, x_zero, 1, "float64"), less(w, w_zero, 0, "float64")
@@ -124,7 +125,7 @@ def product_sums(c: Context, a: Operand, a_zero, b: Operand, b_zero, turned: boo
             less(b, b_zero, 0 if turned else len(b.shape) - 1, "float64"),
         )
         return product(c, left, transpose(right, perm=(1, 0)) if turned else right)
-    rows = reshape(a.var, shape=(size_of(a.shape[:-1]), a.shape[-1]))
+    rows = reshape(a.var, shape=(size_of(a.shape[:-1]), terms))
     weights, rest = signed(c, b, b_zero, 0 if turned else 1), None
     if weights is None:  # of any zero point: b - 128 where it is unsigned
         shift = 128 if b.dtype == "uint8" else 0
@@ -247,7 +248,9 @@ class Group:
             return False
         if self.bias is not None and len(self.bias.shape) != 1 and not (of.trailing == 0 and is_one(self.bias)):
             return False
-        if self.b_scale is not None and not (is_one(self.b_scale) or self.b_scale.shape == self.bias.shape):
+        if self.b_scale is not None and not (
+            is_one(self.b_scale) or self.bias is not None and self.b_scale.shape == self.bias.shape
+        ):
             return False
         if self.y_zero is not None and self.y_zero.dtype not in SMALL:
             return False
@@ -283,7 +286,7 @@ def of_group(
     more: Var | None = None
     if g.bias is not None and g.b_scale is None:
         more = P.div(wide(g.bias.var), wide(y_scale))
-    elif g.bias is not None:  # of the scale of the sums, mostly, and added to them then
+    elif g.bias is not None and g.b_scale is not None:  # of the scale of the sums, mostly, and added to them then
         b_scale, bias = of_channels(g.b_scale.var, of.trailing), wide(g.bias.var)
         same, none = P.eq(b_scale, scale), c.constant(0.0, "float64")
         sums = P.add(sums, P.where(same, bias, none))
@@ -315,9 +318,8 @@ def by_nodes(c: Context, g: Group, of: Product, axes: tuple[int, ...], relu: int
         out = out if limit is None else bound(out, reshape(limit.var, shape=()))
     if g.y_scale is None:
         return out
-    from ....infer.values.values import Dyn
-
-    return quantize_linear(c, Operand(c, Dyn(out.node)), g.y_scale, g.y_zero, axis=axes[3])
+    rounded: Any = quantize_linear(c, Operand(c, Dyn(out.node)), g.y_scale, g.y_zero, axis=axes[3])
+    return rounded
 
 
 INTEGERS = ("x_zero", "w", "w_zero", "bias", "b_zero", "y_zero")
@@ -325,7 +327,7 @@ INTEGERS = ("x_zero", "w", "w_zero", "bias", "b_zero", "y_zero")
 
 @operator("QuantizedConv", domain=GROUPS, raw=True, fixed=INTEGERS)
 def quantized_conv(
-    c: Context, x, x_scale, x_zero, w, w_scale, w_zero, bias=None, b_scale=None, b_zero=None, y_scale=None, y_zero=None,
+    c: Context, x, x_scale, x_zero, w, w_scale, w_zero=None, bias=None, b_scale=None, b_zero=None, y_scale=None, y_zero=None,
     low=None, high=None, *, axes, relu=0, **attributes,
 ):  # fmt: skip
     """A convolution of quantised tensors."""
@@ -335,7 +337,7 @@ def quantized_conv(
 
 @operator("QuantizedMatMul", domain=GROUPS, raw=True, fixed=INTEGERS)
 def quantized_mat_mul(
-    c: Context, x, x_scale, x_zero, w, w_scale, w_zero, bias=None, b_scale=None, b_zero=None, y_scale=None, y_zero=None,
+    c: Context, x, x_scale, x_zero, w, w_scale, w_zero=None, bias=None, b_scale=None, b_zero=None, y_scale=None, y_zero=None,
     low=None, high=None, *, axes, relu=0,
 ):  # fmt: skip
     """A product of quantised matrices."""
@@ -346,7 +348,7 @@ def quantized_mat_mul(
 
 @operator("QuantizedGemm", domain=GROUPS, raw=True, fixed=INTEGERS)
 def quantized_gemm(
-    c: Context, x, x_scale, x_zero, w, w_scale, w_zero, bias=None, b_scale=None, b_zero=None, y_scale=None, y_zero=None,
+    c: Context, x, x_scale, x_zero, w, w_scale, w_zero=None, bias=None, b_scale=None, b_zero=None, y_scale=None, y_zero=None,
     low=None, high=None, *, axes, relu=0, transA=0, transB=0, **attributes,
 ):  # fmt: skip
     """A product of quantised matrices with a bias."""

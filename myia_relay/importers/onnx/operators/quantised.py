@@ -11,7 +11,9 @@ import numpy as np
 
 from ....abstract.types import INTS
 from ....ir.build import Var
+from ....ir.node import Constant
 from ....prims.ops import elementwise as P
+from ....prims.ops.integers.quantisation import round_saturated
 from ....prims.ops.reduction import reduce_max, reduce_min
 from ....prims.rules.broadcast import as_array, broadcast_to, cast, reshape
 from ....prims.rules.relations import normalise_axis
@@ -20,6 +22,7 @@ from ..table import Context, Operand, operator
 from ..values import CARRIERS
 from .casts import RANGES, rounded
 
+ROUNDED = ("uint8", "int8", "uint16", "int16")
 LIMITS = {name: (int(np.iinfo(name).min), int(np.iinfo(name).max)) for name in INTS} | RANGES
 
 
@@ -56,6 +59,11 @@ def quantised(c: Context, x: Var, zero: Var | None, dtype: str, saturate: bool =
             x = P.add(x, cast(zero, dtype=x.dtype))
         return rounded(c, x, dtype, saturate)
     low, high = LIMITS[dtype]
+    point = None if zero is None else zero.node
+    if dtype in ROUNDED and (point is None or isinstance(point, Constant) and np.size(point.value) == 1):
+        known = 0 if point is None else int(np.asarray(point.value).reshape(-1)[0])
+        x = x if x.dtype == "float64" else cast(x, dtype="float32")
+        return round_saturated(x, zero=known, low=low, high=high, dtype=dtype)
     wide = "float64" if dtype in ("int32", "uint32", "int16", "uint16") or x.dtype == "float64" else "float32"
     whole = P.rint(cast(x, dtype=wide) if x.dtype in ("float16", "bfloat16", "float32") else x)
     if zero is not None:

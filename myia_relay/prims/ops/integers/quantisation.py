@@ -156,4 +156,47 @@ def _(b, x, *, shift, divisor, low, high, dtype):
     return b.cast(b.let(b.add(t, b.const(low, wide)) if low else t), dtype)
 
 
-__all__ = ["quantize_linear", "requantize", "simulated_quantize"]
+@primitive("elementwise", differentiable=False)
+def round_saturated(x, *, zero, low, high, dtype):
+    """clip(rint(x) + zero, low, high): halves are rounded to even, as ONNX and most hardware do. NaN gives `low`.
+
+    Args:
+        x: float32 or float64.
+        zero: an integer from `low` to `high`, which 0 becomes.
+        low, high: integers of the dtype.
+        dtype: of the result, 8 or 16 bits.
+
+    Returns:
+        Integers.
+    """
+    x = np.asarray(x)
+    inside = np.where(x > low - zero, x, x.dtype.type(low - zero))
+    steps = np.rint(np.minimum(inside, x.dtype.type(high - zero))).astype(np.int32) + np.int32(zero)
+    return steps.astype(numpy_dtype(dtype))[()]
+
+
+@round_saturated.infer
+def _(x, *, zero, low, high, dtype):
+    require("round_saturated", x, ("float32", "float64"))
+    if not (low <= zero <= high and dtype in NARROW[:-1]):
+        raise ValueError_(f"round_saturated: no zero={zero}, low={low}, high={high} and dtype={dtype}")
+    return with_dtype(x, dtype)
+
+
+@round_saturated.lower
+def _(b, x, *, zero, low, high, dtype):
+    """Adding 1.5 * 2**k to a float with k bits behind the first one rounds it; its last bits are the integer then."""
+    single = b.dtype_of(x).startswith("float32")
+    magic, bits, whole = (
+        (1.5 * 2.0**23, 0x4B400000, "int32") if single else (1.5 * 2.0**52, 0x4338000000000000, "int64")
+    )
+    least, most = b.like(float(low - zero), x), b.like(float(high - zero), x)
+    inside = b.let(b.select(b.gt(x, least), x, least))
+    inside = b.let(b.select(b.lt(inside, most), inside, most))
+    found = b.let(b.bitcast(b.let(b.add(inside, b.like(magic, x))), whole))
+    found = b.cast(found, "int32")  # the last 32 bits
+    start = ((bits - zero) & 0xFFFFFFFF) - (bits - zero & 0x80000000) * 2
+    return b.cast(b.let(b.sub(found, b.const(start, "int32"))), dtype)
+
+
+__all__ = ["quantize_linear", "requantize", "round_saturated", "simulated_quantize"]
