@@ -318,8 +318,8 @@ def by_nodes(c: Context, g: Group, of: Product, axes: tuple[int, ...], relu: int
         out = out if limit is None else bound(out, reshape(limit.var, shape=()))
     if g.y_scale is None:
         return out
-    rounded: Any = quantize_linear(c, Operand(c, Dyn(out.node)), g.y_scale, g.y_zero, axis=axes[3])
-    return rounded
+    of_floats: Callable[..., Any] = quantize_linear
+    return of_floats(c, Operand(c, Dyn(out.node)), g.y_scale, g.y_zero, axis=axes[3])
 
 
 INTEGERS = ("x_zero", "w", "w_zero", "bias", "b_zero", "y_zero")
