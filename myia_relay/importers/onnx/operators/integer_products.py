@@ -261,7 +261,7 @@ class Group:
 
 def of_group(
     c: Context, operands: tuple, of: Product, axes: tuple[int, ...], relu: int, attributes: dict[str, Any]
-) -> Var:
+) -> Any:
     """The result of a group."""
     g = Group(*operands)
     if not g.has_integers(of, axes):
