@@ -66,7 +66,7 @@ INNER = {
     "text": (
         *("dtypes", "naming", "comments", "pool", "span", "tree", "errors", "walk", "binders", "placement", "equality"),
         *("lexer", "syntax", "printer", "json"),
-        *("terms", "operators", "check", "lower", "run", "highlight", "module", "transform"),
+        *("terms", "operators", "check", "lower", "run", "highlight", "module", "python", "transform"),
     ),
 }
 """The subpackages of parts that have some, lowest first: folders and modules."""

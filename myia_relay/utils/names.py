@@ -94,6 +94,7 @@ PUBLIC = {
     **dict.fromkeys(OPERATORS, "model.layers"),
     **dict.fromkeys(["register_op", "TensorType"], "operators"),
     **dict.fromkeys(["Module", "parse_text", "from_json"], "text.module"),
+    "to_text": "text.python.to_text",
     "parameter": "model.layers",
     "fit": "model.fit",
     "evaluate": "model.evaluate",

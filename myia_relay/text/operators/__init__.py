@@ -10,7 +10,6 @@ from . import (
     creation,
     dynamic,
     elementwise,
-    gradients,  # noqa: F401  registers a prefix
     images,
     indexing,
     layouts,
@@ -24,6 +23,7 @@ from . import (
     vision,
 )
 from .declare import CALLABLES, OPERATORS, Attr, RelayOperator, find
+from .derived import gradients, primitives  # noqa: F401  register prefixes
 
 FAMILIES = (
     *(elementwise, reductions, shapes, slicing, creation, indexing, ordering),

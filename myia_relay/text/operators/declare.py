@@ -242,8 +242,8 @@ CALLABLES: dict[str, Callable[..., Any]] = OperatorTable()
 """Name of an operator -> the callable that a parsed graph applies, with the attributes as keyword arguments."""
 DERIVED: dict[str, RelayOperator] = {}
 DERIVED_CALLABLES: dict[str, Callable[..., Any]] = {}
-DERIVATIONS: dict[str, Callable[[RelayOperator], RelayOperator]] = {}
-"""Prefix of a name -> the operator that follows from the one that the rest of the name means."""
+DERIVATIONS: dict[str, Callable[[str], RelayOperator | None]] = {}
+"""Prefix of a name -> the operator that follows from the rest of the name; None if none does."""
 
 
 def derived(name: str) -> RelayOperator | None:
@@ -251,10 +251,10 @@ def derived(name: str) -> RelayOperator | None:
     if name in DERIVED:
         return DERIVED[name]
     prefix, _, rest = name.partition(".")
-    base = OPERATORS.get(rest) if prefix in DERIVATIONS else None
-    if base is None or not base.staged:
+    found = DERIVATIONS[prefix](rest) if prefix in DERIVATIONS else None
+    if found is None:
         return None
-    found = DERIVED[name] = DERIVATIONS[prefix](base)
+    DERIVED[name] = found
     DERIVED_CALLABLES[name] = _registered(found)
     return found
 

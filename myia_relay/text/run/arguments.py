@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import types
 from collections.abc import Callable
+from dataclasses import fields, is_dataclass
 from typing import Any
 
 import numpy as np
@@ -20,10 +21,12 @@ from ...abstract.dims import Dim
 from ...infer.arguments.dlpack import from_dlpack
 from ...utils.errors import ShapeError, TypeError_
 from ..check.checked import Checked
+from ..lower.declarations import constructor_class
 from ..lower.types import ground
 from ..terms.show import show, size_text
 from ..terms.terms import ANY, ArrowTerm, CellTerm, DataTerm, TensorTerm, TupleTerm, prune, scalar, tensor
 from ..terms.unify import replaced
+from ..tree import DataType
 from .code import DEFAULTS, ModuleEntry, fits, number
 
 PYTHON = {int: "int64", float: "float64", bool: "bool"}
@@ -121,12 +124,13 @@ class Converter:
         Raises:
             TypeError_: it is of another type.
         """
+        value = self._adopted(value, t.name)
         if not isinstance(value, Constructed):
             raise TypeError_(f"{what} is {show(t)}, and is given {described(value)}")
         known = ground(t, {}, self.declaration)
         if known is not None and value.__dict__.get(TAKEN) == known:
             return value
-        fields: dict[tuple[type, Any], tuple] = {}
+        known_fields: dict[tuple[type, Any], tuple] = {}
         done: dict[tuple[int, Any], Any] = {}
         stack: list[tuple[bool, Any, DataTerm]] = [(False, value, t)]
         while stack:
@@ -134,9 +138,9 @@ class Converter:
             key = (id(top), top_t)
             if key in done:
                 continue
-            types_ = fields.get((type(top), top_t))
+            types_ = known_fields.get((type(top), top_t))
             if types_ is None:
-                types_ = fields[type(top), top_t] = self._fields(top, top_t, what)
+                types_ = known_fields[type(top), top_t] = self._fields(top, top_t, what)
             if not ready:
                 stack.append((True, top, top_t))
                 stack.extend(
@@ -159,6 +163,36 @@ class Converter:
         if known is not None:
             object.__setattr__(made, TAKEN, known)
         return made
+
+    def _adopted(self, value: Any, data_type: str) -> Any:
+        """A tree of Python's own records as values of the module: of the constructors that their classes are called like.
+
+        `relay.to_text` writes families of frozen dataclasses so, with None as a constructor of its own. Anything else is left as it
+        is.
+        """
+        constructors = self.checked.tree.constructors
+        done: dict[tuple[int, str], Any] = {}
+        stack: list[tuple[bool, Any, str]] = [(False, value, data_type)]
+        while stack:
+            ready, top, name = stack.pop()
+            wanted = f"{name}Nothing" if top is None else type(top).__name__
+            own, constructor = constructors.get(wanted, (None, None))
+            fits = own is not None and own.name == name and (top is None or is_dataclass(top))
+            names = [f.name for f in fields(top)] if fits and top is not None else []
+            if not fits or constructor is None or len(names) != len(constructor.fields):
+                done[id(top), name] = top
+                continue
+            inner = [
+                (getattr(top, n), t.name if isinstance(t, DataType) else "")
+                for n, t in zip(names, constructor.fields, strict=True)
+            ]
+            if not ready:
+                stack.append((True, top, name))
+                stack.extend((False, v, n) for v, n in inner if n and (id(v), n) not in done)
+                continue
+            parts = [done[id(v), n] if n else v for v, n in inner]
+            done[id(top), name] = constructor_class(self.declaration(name), constructor.name)(*parts)
+        return done[id(value), data_type]
 
     def _fields(self, value: Any, t: DataTerm, what: str) -> tuple:
         """The types of the fields of a value of an instance.

@@ -16,6 +16,7 @@ from ....backend.interpreter import run
 from ....ir.build import Builder, Var
 from ....ir.node import Graph
 from ...operators import OPERATORS
+from ...operators.derived.primitives import FAILING_OPERATORS
 from ...span import Span
 from ...tree import Attributes, Expression, Literal, TensorConstant, TupleExpr, constant
 
@@ -50,12 +51,8 @@ def fold(name: str, args: tuple[Expression, ...], attributes: Attributes, span: 
 
 
 def is_pure(name: str) -> bool:
-    """Whether applications of an operator with equal operands are equal."""
-    return name not in RANDOM
-
-
-RANDOM: frozenset[str] = frozenset()
-"""Operators that draw random numbers: none has a state, so there are none."""
+    """Whether an operator does nothing but give a value: all do, except those that may raise. None draws random numbers."""
+    return name not in FAILING_OPERATORS
 
 
 def value_of(e: Expression):

@@ -16,6 +16,7 @@ from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass, replace
 
 from ....utils.trampoline import Steps, run
+from ...operators.derived.primitives import FAILING_OPERATORS
 from ...span import Span
 from ...tree import (
     Body,
@@ -305,8 +306,10 @@ class _Nesting:
 def _own_effect(operation: Expression) -> bool:
     """Whether the place of an operation in the order of evaluation may matter, its scopes aside."""
     match operation:
+        case CallExpr(callee=OperatorName(name=name)):
+            return name in FAILING_OPERATORS
         case CallExpr():
-            return not isinstance(operation.callee, OperatorName | ConstructorName)
+            return not isinstance(operation.callee, ConstructorName)
         case RefNew() | RefRead() | RefWrite():
             return True
         case MatchExpr():

@@ -18,7 +18,7 @@ from ....utils.errors import CompileError, InternalError, TypeError_
 from ...check.module import check
 from ...module import Module
 from ...tree import Local, ModuleTree
-from .effects import PURE, UNKNOWN, EffectAnalysis
+from .effects import FAIL, PURE, Effect, EffectAnalysis
 from .folding import is_pure
 from .normal import count_uses, is_pure_by_form, nested, nesting, normalised, without
 from .types_known import Types
@@ -105,7 +105,7 @@ def effects_of(tree: ModuleTree) -> EffectAnalysis:
             known[local] = types.is_first_order(types.of_local(local))
         return known[local]
 
-    return EffectAnalysis(tree, lambda name: PURE if is_pure(name) else UNKNOWN, first_order)
+    return EffectAnalysis(tree, lambda name: PURE if is_pure(name) else Effect(FAIL), first_order)
 
 
 @dataclass(frozen=True)

@@ -2,7 +2,7 @@
 
 A rule gives the cotangents of the arguments of `y = op(x..)` from `x`, `y` and the cotangent `d` of `y`. Operands that are
 broadcast get the sum over what they are repeated along (`collapse_sum_like`). Whatever has no rule here is left to
-`grad.NAME`, the derivative of the operator's implementation (`text.operators.gradients`).
+`grad.NAME`, the derivative of the operator's implementation (`text.operators.derived.gradients`).
 """
 
 from __future__ import annotations

@@ -13,14 +13,14 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from ...abstract.types import Struct, has_tangent, tuple_of
-from ...ir.build import Builder, Var
-from ...ir.node import Graph
-from ...ir.prim import REGISTRY
-from ...prims.ops.control import vjp
-from ..terms.solver import Facts
-from ..terms.terms import tuple_term
-from .declare import DERIVATIONS, OPERATORS, RelayOperator
+from ....abstract.types import Struct, has_tangent, tuple_of
+from ....ir.build import Builder, Var
+from ....ir.node import Graph
+from ....ir.prim import REGISTRY
+from ....prims.ops.control import vjp
+from ...terms.solver import Facts
+from ...terms.terms import tuple_term
+from ..declare import DERIVATIONS, OPERATORS, RelayOperator
 
 PREFIX = "grad"
 
@@ -71,8 +71,11 @@ def cotangents(base: RelayOperator) -> Callable[..., Any]:
     return function
 
 
-def derivative(base: RelayOperator) -> RelayOperator:
-    """The operator for the derivative of an operator."""
+def derivative(name: str) -> RelayOperator | None:
+    """The operator for the derivative of an operator; None if there is none."""
+    base = OPERATORS.get(name)
+    if base is None or not base.staged:
+        return None
     return RelayOperator(
         f"{PREFIX}.{base.name}",
         (*base.args, "dout"),
