@@ -91,7 +91,10 @@ def test_a_handler_that_returns(executor, body):
     heard = []
     run, expected, model = program(executor, body)
     with handled(lambda number, frame: heard.append(number)):
-        assert run() == expected
+        for _ in range(100):  # a fast machine is done before the first signal comes
+            assert run() == expected
+            if heard:
+                break
     assert heard and set(heard) == {signal.SIGINT}
 
 
