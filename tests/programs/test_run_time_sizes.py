@@ -449,6 +449,20 @@ def test_lists_of_numbers_make_arrays(executor):
         compiled(0)
 
 
+def test_an_empty_list_makes_an_array_of_the_dtype_that_is_said(executor):
+    def f(n):
+        xs = [0 for _ in range(0)]
+        for i in range(n):
+            xs.append(i * 2)
+        return np.array(xs, np.int64), np.asarray(xs, dtype=np.float32), np.append(np.array(xs, np.int64), 7)
+
+    compiled = relay(executor=executor)(f)
+    for n in (3, 0):
+        for mine, plain in zip(compiled(n), f(n), strict=True):
+            assert mine.dtype == plain.dtype
+            assert np.array_equal(mine, plain)
+
+
 def test_inlined_calls_copy_nothing():
     """What a function takes and returns as a list is the array itself once the call is inlined."""
 

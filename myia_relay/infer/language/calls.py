@@ -47,7 +47,7 @@ from ..objects.leaves import lift
 from ..objects.list_methods import list_method, list_operator
 from ..objects.ranges import range_method, range_operator
 from ..objects.sequences import plain
-from ..objects.structures import operate, sequence_method, to_argument
+from ..objects.structures import operate, says_dtype, sequence_method, to_argument
 from ..objects.truth import truth
 from ..values.kinds import class_of, is_data, is_list, is_run_time, python_class
 from ..values.protocols import (
@@ -481,9 +481,10 @@ def numeric(engine: Engine, frame: Frame, implementation, args, kwargs, name: st
     """  # noqa: DOC501 (TypeError_ is one)
     positions = implementation.positional
     staged_args, staged_kwargs = [], {}
+    typed = says_dtype(name, {**dict(zip(positions, args, strict=False)), **kwargs})
     for position, arg in enumerate(args):
         parameter = positions[position] if position < len(positions) else None
-        staged_args.append(to_argument(engine, frame, arg, parameter in implementation.static, name, parameter))
+        staged_args.append(to_argument(engine, frame, arg, parameter in implementation.static, name, parameter, typed))
     for key, arg in kwargs.items():
         staged_kwargs[key] = to_argument(engine, frame, arg, key in implementation.static, name, key)
     try:

@@ -326,8 +326,13 @@ def holds_lists(frame: Frame, value: Val) -> bool:
     return False
 
 
-def array_of(frame: Frame, value: Val, what: str) -> Any:
+def array_of(frame: Frame, value: Val, what: str, typed: bool = False) -> Any:
     """A list as an argument of a NumPy function, staged.
+
+    Args:
+        frame, value: the list.
+        what: the function.
+        typed: whether the call says the dtype of the array, so that it does not follow from the entries.
 
     Raises:
         TypeError_: its length is known at run time only, and its entries are no numbers.
@@ -339,9 +344,8 @@ def array_of(frame: Frame, value: Val, what: str) -> Any:
         return [frame.var(i) for i in items]
     if isinstance(value, Dyn) and isinstance(value.type, List) and isinstance(value.type.elem, Scalar):
         numbers = frame.var(value)
-        if (
-            value.type.elem.dtype != "float64"
-        ):  # no entries at all make an array of floats, which one cannot be at run time
+        # No entries at all make an array of floats, which one cannot be at run time.
+        if value.type.elem.dtype != "float64" and not typed:
             some = REGISTRY["gt"](REGISTRY["list_len"](numbers), frame.var(frame.constant(0)))
             kind = describe(Dyn(Node(value.type.elem)))
             text = f"{what}: an empty list makes an array of floats, and this list is one of {kind}; test its length before"

@@ -31,10 +31,28 @@ from .leaves import first_axis, index_argument, lift, to_python
 from .lists import array_of, static_items
 
 LARGE = 4096  # elements of an array
+ARRAYS = ("array", "asarray", "asanyarray", "ascontiguousarray")
+"""NumPy functions that make an array of a list."""
 
 
-def to_argument(engine: Engine, frame: Frame, value: Val, static: bool, function: str, parameter: str | None) -> Any:
+def says_dtype(function: str, arguments: dict[str, Val]) -> bool:
+    """Whether a call makes an array of a dtype that it names: then the entries of a list do not decide it."""
+    dtype = arguments.get("dtype")
+    return function in ARRAYS and isinstance(dtype, Static) and dtype.value is not None
+
+
+def to_argument(
+    engine: Engine,
+    frame: Frame,
+    value: Val,
+    static: bool,
+    function: str,
+    parameter: str | None,
+    typed: bool = False,
+) -> Any:
     """A value as an argument of an implementation: a plain Python value if the parameter is static, else staged.
+
+    `typed` says that the call makes an array of a dtype that it names.
 
     Raises:
         TypeError_: the value is no argument for a function of the tables.
@@ -42,7 +60,7 @@ def to_argument(engine: Engine, frame: Frame, value: Val, static: bool, function
     if static:
         return to_python(value, f"{function}: {parameter}")
     if is_run_time(value):
-        return array_of(frame, value, function)
+        return array_of(frame, value, function, typed)
     if isinstance(value, Dyn):
         return frame.var(value)
     if isinstance(value, Seq) and value.kind != "dict" and (value.kind != "record" or issubclass(value.cls, tuple)):
