@@ -40,6 +40,7 @@ def test_a_pass_keeps_the_value(program):
         checked_result(once, step, args)
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("program", PROGRAMS)
 def test_passes_one_after_another(program):
     text, args = PROGRAMS[program]
