@@ -67,7 +67,7 @@ class _Loops(Rewriter):
     def loop(self, f: Graph, call: Apply) -> Graph:
         """The function as a loop."""
         self.changed = True
-        self.places = self.updated(f)
+        around, self.places = self.places, self.updated(f)  # what is emitted for this function may hold other loops
         new, env = self.interface(f)
         b = Builder(new, call.origin)
         init = [b.constant(True), b.constant(0), _undef(b, f.output.type), *(env[p] for p in f.params)]
@@ -97,6 +97,7 @@ class _Loops(Rewriter):
             ]
             parts = [b.emit(REGISTRY["get_item"], (node,), {"index": i}) for i, node in at]
             new.output = parts[0] if whole else b.emit(REGISTRY["make_struct"], tuple(parts), {"type": f.output.type})
+        self.places = around
         return new
 
     def updated(self, f: Graph) -> dict[int, int]:
