@@ -1,1 +1,1 @@
-"""Products of small integers, and quantisation."""
+"""Products of small integers, quantisation, and bits."""
