@@ -313,6 +313,13 @@ for _attrs, _size, _out in ((_overlapping, (5, 4), (2, 4)), (_plain, (4, 5), (2,
     example("max_pool_gather", uniform(1, 2, *_size), uniform(1, 2, *_size), **_attrs)
     example("avg_pool_grad", uniform(1, 2, *_out), in_shape=_size, **_attrs)
 
+_gaps: dict = {"ksize": (2, 3), "strides": (2, 1), "padding": ((1, 0), (1, 2)), "dilations": (3, 2)}
+example("max_pool", uniform(1, 2, 6, 5), **_gaps)
+example("avg_pool", uniform(1, 2, 6, 5), **_gaps)
+example("max_pool_grad", uniform(1, 2, 6, 5), uniform(1, 2, 2, 4), **_gaps)
+example("max_pool_gather", uniform(1, 2, 6, 5), uniform(1, 2, 6, 5), **_gaps)
+example("avg_pool_grad", uniform(1, 2, 2, 4), in_shape=(6, 5), **_gaps)
+
 # The executors implement these; they have no NumPy reference implementation to compare with.
 _tripled = Operator(
     "tripled",

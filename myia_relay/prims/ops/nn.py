@@ -31,10 +31,20 @@ def window_count(size: DimLike, kernel: int, stride: int, padding: tuple[int, in
     return (size + padding[0] + padding[1] - kernel) // stride + 1
 
 
-def _windows(x, ksize, strides):
+def extents(ksize, dilations) -> tuple[int, int]:
+    """The sizes of windows, with the gaps between their elements."""
+    return (ksize[0] - 1) * dilations[0] + 1, (ksize[1] - 1) * dilations[1] + 1
+
+
+def gaps(dilations) -> dict[str, tuple[int, ...]]:
+    """The attribute for the distances of elements of a window; none where they are neighbours."""
+    return {"dilations": tuple(dilations)} if any(d != 1 for d in dilations) else {}
+
+
+def _windows(x, ksize, strides, dilations=(1, 1)):
     """A view of all windows of a padded (N, C, H, W) array: (N, C, H', W', kh, kw)."""
-    view = np.lib.stride_tricks.sliding_window_view(x, ksize, axis=(2, 3))
-    return view[:, :, :: strides[0], :: strides[1]]
+    view = np.lib.stride_tricks.sliding_window_view(x, extents(ksize, dilations), axis=(2, 3))
+    return view[:, :, :: strides[0], :: strides[1], :: dilations[0], :: dilations[1]]
 
 
 def _pad(x, padding, value: float = 0):
@@ -48,13 +58,14 @@ def _crop(x, padding, size):
     return x[:, :, top : top + size[0], left : left + size[1]]
 
 
-def _add_windows(out, values, strides):
+def _add_windows(out, values, strides, dilations=(1, 1)):
     """Add values (N, C, H', W', kh, kw) to the windows of a padded array, in place: windows overlap."""
     *_, rows, columns, kh, kw = values.shape
     for i in range(kh):
         for j in range(kw):
-            bottom, right = i + rows * strides[0], j + columns * strides[1]
-            out[:, :, i : bottom : strides[0], j : right : strides[1]] += values[..., i, j]
+            top, left = i * dilations[0], j * dilations[1]
+            bottom, right = top + rows * strides[0], left + columns * strides[1]
+            out[:, :, top : bottom : strides[0], left : right : strides[1]] += values[..., i, j]
 
 
 def _padded(size, padding) -> tuple[int, int]:
@@ -261,25 +272,26 @@ def _(size, batched, x, dout, *, groups=1, **attrs):
 
 
 def _infer_pool(name):
-    def infer(x, *, ksize, strides, padding=((0, 0), (0, 0)), **_):
+    def infer(x, *, ksize, strides, padding=((0, 0), (0, 0)), dilations=(1, 1), **_):
         require_array(name, x, 4, FLOATS)
         n, c, h, w = x.shape
-        _check_window(name, (h, w), ksize, padding)
-        out = (window_count(h, ksize[0], strides[0], padding[0]), window_count(w, ksize[1], strides[1], padding[1]))
+        window = extents(ksize, dilations)
+        _check_window(name, (h, w), window, padding)
+        out = (window_count(h, window[0], strides[0], padding[0]), window_count(w, window[1], strides[1], padding[1]))
         return Array(x.dtype, (n, c, *out))
 
     return infer
 
 
-def _maxima(x, ksize, strides, padding):
+def _maxima(x, ksize, strides, padding, dilations):
     """The windows flattened, (N, C, H', W', kh * kw), and the position of the first maximum of each."""
-    windows = _windows(_pad(x, padding, -np.inf), ksize, strides)
+    windows = _windows(_pad(x, padding, -np.inf), ksize, strides, dilations)
     flat = windows.reshape(*windows.shape[:4], ksize[0] * ksize[1])
     return flat, np.argmax(flat, axis=-1)[..., None]
 
 
 @primitive("opaque", axes="nc..->nc..")
-def max_pool(x, *, ksize, strides, padding=((0, 0), (0, 0))):
+def max_pool(x, *, ksize, strides, padding=((0, 0), (0, 0)), dilations=(1, 1)):
     """The maximum of each window; NaN if there is one.
 
     Args:
@@ -287,11 +299,12 @@ def max_pool(x, *, ksize, strides, padding=((0, 0), (0, 0))):
         ksize: (kh, kw).
         strides: (vertical, horizontal).
         padding: ((top, bottom), (left, right)), of minus infinities.
+        dilations: the distances of the elements of a window.
 
     Returns:
         (N, C, H', W').
     """
-    flat, first = _maxima(x, ksize, strides, padding)
+    flat, first = _maxima(x, ksize, strides, padding, dilations)
     return np.take_along_axis(flat, first, -1)[..., 0]
 
 
@@ -310,7 +323,7 @@ def _(x, out, tangents, **attrs):
 
 @primitive("opaque", axes="nc..,nc..->nc..")
 @sums_in_float32
-def max_pool_grad(x, dout, *, ksize, strides, padding=((0, 0), (0, 0))):
+def max_pool_grad(x, dout, *, ksize, strides, padding=((0, 0), (0, 0)), dilations=(1, 1)):
     """The cotangent of `max_pool`: that of a window goes to its FIRST maximum in row-major order, as in PyTorch.
 
     Args:
@@ -321,16 +334,16 @@ def max_pool_grad(x, dout, *, ksize, strides, padding=((0, 0), (0, 0))):
         (N, C, H, W).
     """
     x, dout = np.asarray(x), np.asarray(dout)
-    flat, first = _maxima(x, ksize, strides, padding)
+    flat, first = _maxima(x, ksize, strides, padding, dilations)
     values = np.zeros(flat.shape, dtype=dout.dtype)
     np.put_along_axis(values, first, dout[..., None], -1)
     out = np.zeros((*x.shape[:2], *_padded(x.shape[2:], padding)), dtype=dout.dtype)
-    _add_windows(out, values.reshape(*flat.shape[:4], *ksize), strides)
+    _add_windows(out, values.reshape(*flat.shape[:4], *ksize), strides, dilations)
     return np.ascontiguousarray(_crop(out, padding, x.shape[2:]))
 
 
 @max_pool_grad.infer
-def _(x, dout, *, ksize, strides, padding=((0, 0), (0, 0))):
+def _(x, dout, *, ksize, strides, padding=((0, 0), (0, 0)), dilations=(1, 1)):
     require_array("max_pool_grad", x, 4, FLOATS)
     require_array("max_pool_grad", dout, 4, FLOATS)
     return Array(same_dtype("max_pool_grad", x, dout), x.shape)
@@ -348,7 +361,7 @@ def _(x, dout, out, g, **attrs):
 
 
 @primitive("opaque", axes="nc..,nc..->nc..")
-def max_pool_gather(x, g, *, ksize, strides, padding=((0, 0), (0, 0))):
+def max_pool_gather(x, g, *, ksize, strides, padding=((0, 0), (0, 0)), dilations=(1, 1)):
     """The elements of `g` at the positions of the first maxima of the windows of `x`: the transpose of
     `max_pool_grad`.
 
@@ -359,8 +372,8 @@ def max_pool_gather(x, g, *, ksize, strides, padding=((0, 0), (0, 0))):
     Returns:
         (N, C, H', W').
     """
-    flat, first = _maxima(x, ksize, strides, padding)
-    windows = _windows(_pad(g, padding), ksize, strides).reshape(flat.shape)
+    flat, first = _maxima(x, ksize, strides, padding, dilations)
+    windows = _windows(_pad(g, padding), ksize, strides, dilations).reshape(flat.shape)
     return np.take_along_axis(windows, first, -1)[..., 0]
 
 
@@ -383,10 +396,10 @@ def _(x, g, out, dout, **attrs):
 
 @primitive("opaque", axes="nc..->nc..")
 @sums_in_float32
-def avg_pool(x, *, ksize, strides, padding=((0, 0), (0, 0))):
+def avg_pool(x, *, ksize, strides, padding=((0, 0), (0, 0)), dilations=(1, 1)):
     """The mean of each window; padding counts as zeros. Arguments as for `max_pool`."""
     x = np.asarray(x)
-    return np.mean(_windows(_pad(x, padding), ksize, strides), axis=(-2, -1), dtype=x.dtype)
+    return np.mean(_windows(_pad(x, padding), ksize, strides, dilations), axis=(-2, -1), dtype=x.dtype)
 
 
 avg_pool.infer(_infer_pool("avg_pool"))
@@ -400,7 +413,7 @@ def _(x, out, dout, **attrs):
 
 @primitive("opaque", axes="nc..->nc..")
 @sums_in_float32
-def avg_pool_grad(dout, *, in_shape, ksize, strides, padding=((0, 0), (0, 0))):
+def avg_pool_grad(dout, *, in_shape, ksize, strides, padding=((0, 0), (0, 0)), dilations=(1, 1)):
     """The cotangent of `avg_pool`: that of a window in equal shares.
 
     Args:
@@ -413,12 +426,12 @@ def avg_pool_grad(dout, *, in_shape, ksize, strides, padding=((0, 0), (0, 0))):
     dout = np.asarray(dout)
     share = dout / np.asarray(ksize[0] * ksize[1], dtype=dout.dtype)
     out = np.zeros((*dout.shape[:2], *_padded(in_shape, padding)), dtype=dout.dtype)
-    _add_windows(out, np.broadcast_to(share[..., None, None], (*dout.shape, *ksize)), strides)
+    _add_windows(out, np.broadcast_to(share[..., None, None], (*dout.shape, *ksize)), strides, dilations)
     return np.ascontiguousarray(_crop(out, padding, in_shape))
 
 
 @avg_pool_grad.infer
-def _(dout, *, in_shape, ksize, strides, padding=((0, 0), (0, 0))):
+def _(dout, *, in_shape, ksize, strides, padding=((0, 0), (0, 0)), dilations=(1, 1)):
     require_array("avg_pool_grad", dout, 4, FLOATS)
     return Array(dout.dtype, (*dout.shape[:2], *in_shape))
 

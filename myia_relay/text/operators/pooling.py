@@ -21,7 +21,7 @@ from .declare import Attr, operator
 from .layouts import canonical, from_letters, in_letters, letters_of, parse_layout, split_sizes
 from .reductions import mean_of
 from .rules import Rule, accept
-from .staged import array, constant, cut, known, padded, reshaped
+from .staged import array, constant, cut, known, reshaped
 
 
 def _give(facts: Facts, layout: Any, letters: str, sizes: Sequence[Any], dtype: Any) -> None:
@@ -77,39 +77,30 @@ def pooled(
 ) -> Var:
     """The maximum, or the mean with zeros for the padding, of the windows of (N, C, ...)."""
     axes = x.ndim - 2
-    if any(d != 1 for d in dilation):
-        return _dilated(x, window, steps, sides, dilation, mean)
+
+    def over(y: Var, part: slice, lead: int = 0, rest: int = 0) -> Var:
+        """Windows along some axes, with axes of which each element is one before and behind these."""
+
+        def sized(values: Sequence, one: Any) -> tuple:
+            return (*(one,) * lead, *values[part], *(one,) * rest)
+
+        around = sized(sides, (0, 0))
+        return prim(y, ksize=sized(window, 1), strides=sized(steps, 1), padding=around, **nn.gaps(sized(dilation, 1)))
+
     prim = nn.avg_pool if mean else nn.max_pool
     if axes == 2:
-        return prim(x, ksize=tuple(window), strides=tuple(steps), padding=sides)
+        return over(x, slice(2))
     if axes == 1:
         n, c, width = x.shape
-        out = prim(reshaped(x, [n, c, 1, width]), ksize=(1, *window), strides=(1, *steps), padding=((0, 0), *sides))
+        out = over(reshaped(x, [n, c, 1, width]), slice(1), lead=1)
         return reshaped(out, [n, c, out.shape[3]])
     # Over three axes: over the last two, then over the first.
     n, c, deep, h, width = x.shape
-    flat = prim(
-        reshaped(x, [n, c * deep, h, width]), ksize=tuple(window[1:]), strides=tuple(steps[1:]), padding=sides[1:]
-    )
+    flat = over(reshaped(x, [n, c * deep, h, width]), slice(1, 3))
     rows, columns = flat.shape[2:]
     lines = reshaped(flat, [n, c, deep, rows * columns])
-    out = prim(lines, ksize=(window[0], 1), strides=(steps[0], 1), padding=(sides[0], (0, 0)))
+    out = over(lines, slice(1), rest=1)
     return reshaped(out, [n, c, out.shape[2], rows, columns])
-
-
-def _dilated(
-    x: Var, window: Sequence[int], steps: Sequence[int], sides: Sides, dilation: Sequence[int], mean: bool
-) -> Var:
-    """Windows with gaps: tap by tap along each axis in turn."""
-    x = padded(x, sides, 0 if mean else -np.inf)
-    for axis, (k, s, d) in enumerate(zip(window, steps, dilation, strict=True), 2):
-        count = window_count(x.shape[axis], (k - 1) * d + 1, s, (0, 0), "pooling")
-        taps = [cut(x, axis, j * d, count, s) for j in range(k)]
-        out = taps[0]
-        for tap in taps[1:]:
-            out = P.add(out, tap) if mean else P.maximum(out, tap)
-        x = out
-    return P.mul(x, constant(x.builder, 1 / float(np.prod(window)), x.dtype)) if mean else x
 
 
 def _inside(x: Var, window: Sequence[int], steps: Sequence[int], sides: Sides, dilation: Sequence[int]) -> Var:

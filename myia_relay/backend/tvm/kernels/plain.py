@@ -10,9 +10,10 @@ from typing import Any
 import numpy as np
 from tvm import tirx
 
+from ....prims.ops.nn import extents
 from ..tir.block import idx, load
 from ..tir.expr import constant, is_half
-from .patches import Conv
+from .patches import Conv, times
 
 
 def plain_product(c: Any, batch, m, n, k, ta: bool, tb: bool) -> None:
@@ -125,8 +126,10 @@ class PlainPooling:
         c.static(*image)
         self.image, self.kernel, self.strides = image, c.attrs["ksize"], c.attrs["strides"]
         (self.top, bottom), (self.left, right) = c.attrs["padding"]
-        oh = (image[0] + self.top + bottom - self.kernel[0]) // self.strides[0] + 1
-        ow = (image[1] + self.left + right - self.kernel[1]) // self.strides[1] + 1
+        self.gaps = c.attrs.get("dilations", (1, 1))
+        window = extents(self.kernel, self.gaps)
+        oh = (image[0] + self.top + bottom - window[0]) // self.strides[0] + 1
+        ow = (image[1] + self.left + right - window[1]) // self.strides[1] + 1
         self.dtype = c.out_type.dtype
         self.x = c.operand(0)[0]
         self.other = c.operand(1)[0] if len(c.types) > 1 else None
@@ -150,8 +153,8 @@ class PlainPooling:
         """Call `body(inside, position)` in a loop over the elements of a window."""
         block, (height, width) = self.block, self.image
         with block.loop(self.kernel[0]) as a, block.loop(self.kernel[1]) as e:
-            h = tirx.Sub(tirx.Add(tirx.Mul(i, idx(self.strides[0])), a), idx(self.top))
-            w = tirx.Sub(tirx.Add(tirx.Mul(j, idx(self.strides[1])), e), idx(self.left))
+            h = tirx.Sub(tirx.Add(tirx.Mul(i, idx(self.strides[0])), times(a, self.gaps[0])), idx(self.top))
+            w = tirx.Sub(tirx.Add(tirx.Mul(j, idx(self.strides[1])), times(e, self.gaps[1])), idx(self.left))
             rows = tirx.And(tirx.GE(h, idx(0)), tirx.LT(h, idx(height)))
             inside = tirx.And(rows, tirx.And(tirx.GE(w, idx(0)), tirx.LT(w, idx(width))))
             body(inside, block.let(tirx.Add(base, tirx.Add(tirx.Mul(h, idx(width)), w))))

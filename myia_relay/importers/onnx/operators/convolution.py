@@ -14,15 +14,18 @@ from ....library.rows import put_rows
 from ....prims.api.subscripts import checked_positions
 from ....prims.ops import elementwise as P
 from ....prims.ops import nn
-from ....prims.ops.indexing import scatter_add
-from ....prims.ops.reduction import reduce_max
+from ....prims.ops.indexing import scatter_add, take
+from ....prims.ops.reduction import reduce_max, reduce_min
 from ....prims.ops.shape import pad as pad_prim
 from ....prims.ops.shape import slice_, transpose
 from ....prims.rules.broadcast import broadcast_to, cast, reduce_sum, reshape
 from ....prims.rules.relations import show_shape
 from ....utils.errors import ShapeError, TypeError_
 from ..table import Context, operator
+from .shapes import as_positions
 
+MOST_PARTS = 64
+"""Elements of windows that are combined one by one."""
 Sides = tuple[tuple[DimLike, DimLike], ...]
 
 
@@ -259,22 +262,43 @@ class PoolWindows:
     @property
     def plain(self) -> bool:
         """Whether the pooling primitives have such windows."""
-        return len(self.kernel) <= 2 and all(d == 1 for d in self.dilations)
+        return len(self.kernel) <= 2
 
     def padding(self) -> Sides:
         """The padding, with what the last windows need beyond it."""
         return tuple((a, b + e) for (a, b), e in zip(self.sides, self.ends, strict=True))
 
-    def parts(self, x: Var, value: float) -> list[Var]:
-        """For each place in a window the elements there of all windows: (N, C, *counts) each."""
-        wide = padded(x, self.padding(), value)
-        found = []
+    def over(self, c: Context, x: Var, value: float, combine, reduce) -> Var:
+        """The elements of each window, with a value for the padding, combined: (N, C, *counts).
+
+        Small windows are combined element by element, so that all is one loop; large ones are reduced, so that the size of the
+        program does not grow with theirs.
+        """
+        if math.prod(self.kernel) > MOST_PARTS:
+            return reduce(self.elements(c, x, value), axes=self.axes)
+        wide, out = padded(x, self.padding(), value), None
         for index in np.ndindex(*self.kernel):
-            starts = tuple(i * d for i, d in zip(index, self.dilations, strict=True))
-            found.append(
-                slice_(wide, starts=(0, 0, *starts), sizes=(*x.shape[:2], *self.counts), steps=(1, 1, *self.strides))
-            )
-        return found
+            starts = (0, 0, *(i * d for i, d in zip(index, self.dilations, strict=True)))
+            part = slice_(wide, starts=starts, sizes=(*x.shape[:2], *self.counts), steps=(1, 1, *self.strides))
+            out = part if out is None else combine(out, part)
+        assert out is not None
+        return out
+
+    @property
+    def axes(self) -> tuple[int, ...]:
+        """The axes of `elements` along which windows lie."""
+        return tuple(range(3, 3 + 2 * len(self.kernel), 2))
+
+    def elements(self, c: Context, x: Var, value: float) -> Var:
+        """The elements of each window, with a value for the padding: (N, C, count, size, count, size, ...)."""
+        x = padded(x, self.padding(), value)
+        for axis, (n, k, s, d) in enumerate(zip(self.counts, self.kernel, self.strides, self.dilations, strict=True)):
+            first = as_positions(c, n)
+            places = reshape(first * first.const(s), shape=(n, 1)) + c.constant(np.arange(k).reshape(1, k) * d)
+            at = 2 + 2 * axis
+            x = take(x, reshape(places, shape=(n * k,)), axis=at)
+            x = reshape(x, shape=(*x.shape[:at], n, k, *x.shape[at + 1 :]))
+        return x
 
     def two(self) -> dict:
         """The attributes of a pooling primitive, which has two axes."""
@@ -283,6 +307,7 @@ class PoolWindows:
             "ksize": (1,) * lead + self.kernel,
             "strides": (1,) * lead + self.strides,
             "padding": ((0, 0),) * lead + self.padding(),
+            **nn.gaps((1,) * lead + self.dilations),
         }
 
 
@@ -316,11 +341,7 @@ def max_pool(
     if c.outputs == 1 and windows.plain and x.dtype in FLOATS:
         return pooled(nn.max_pool, x, windows)
     if c.outputs == 1:
-        parts = windows.parts(x, lowest(x.dtype))
-        out = parts[0]
-        for part in parts[1:]:
-            out = P.maximum(out, part)
-        return out
+        return windows.over(c, x, lowest(x.dtype), P.maximum, reduce_max)
     return max_positions(c, x, windows, storage_order)
 
 
@@ -335,14 +356,18 @@ def max_positions(c: Context, x: Var, windows: PoolWindows, storage_order: int) 
     n, channels, *size = map(known_size, x.shape)
     inner = np.arange(math.prod(size)).reshape(size, order="F" if storage_order else "C")
     numbers = np.arange(n * channels).reshape(n, channels, *(1,) * len(size)) * math.prod(size) + inner
-    values = windows.parts(x, lowest(x.dtype))
-    indices = windows.parts(c.constant(numbers.astype(np.int64)), -1)
-    best, at = values[0], indices[0]
-    for value, index in zip(values[1:], indices[1:], strict=True):
-        better = P.logical_or(P.gt(value, best), P.lt(at, at.const(0)))
-        better = P.logical_and(better, P.ge(index, index.const(0)))
-        best, at = P.where(better, value, best), P.where(better, index, at)
-    return best, at
+    values = windows.elements(c, x, lowest(x.dtype))
+    indices = windows.elements(c, c.constant(numbers.astype(np.int64)), -1)
+    real = P.ge(indices, indices.const(0))
+    best = reduce_max(P.where(real, values, values.const(lowest(x.dtype))), axes=windows.axes, keepdims=True)
+    greatest = P.eq(values, best)
+    if x.dtype in FLOATS:
+        greatest = P.logical_or(greatest, P.logical_and(P.isnan(values), P.isnan(best)))
+    place = np.arange(math.prod(windows.kernel)).reshape([d for k in windows.kernel for d in (1, k)])
+    order = P.where(P.logical_and(real, greatest), c.constant(place), indices.const(place.size))
+    first = P.eq(order, reduce_min(order, axes=windows.axes, keepdims=True))
+    at = reduce_max(P.where(first, indices, indices.const(-1)), axes=windows.axes)
+    return reshape(best, shape=at.shape), at
 
 
 @operator("AveragePool")
@@ -363,21 +388,13 @@ def average_pool(
     inside = not any(a or b for a, b in windows.sides)
     if windows.plain and not any(windows.ends) and (inside or count_include_pad):
         return pooled(nn.avg_pool, x, windows)
-    total = added(windows.parts(x, 0))
+    total = windows.over(c, x, 0, P.add, reduce_sum)
     ones = c.constant(np.ones((1, 1, *(1,) * len(windows.kernel))), x.dtype)
     whole = broadcast_to(ones, shape=(1, 1, *x.shape[2:]))
     if count_include_pad:
         whole = padded(whole, windows.sides, 1)
         windows.sides = ((0, 0),) * len(windows.kernel)
-    return P.div(total, added(windows.parts(whole, 0)))
-
-
-def added(parts: list[Var]) -> Var:
-    """The sum of some arrays."""
-    total = parts[0]
-    for part in parts[1:]:
-        total = total + part
-    return total
+    return P.div(total, windows.over(c, whole, 0, P.add, reduce_sum))
 
 
 @operator("LpPool")
@@ -387,7 +404,7 @@ def lp_pool(
     """The p-norm of each window."""
     windows = PoolWindows(x, kernel_shape, strides, dilations, pads, auto_pad, ceil_mode)
     powers = P.pow_(P.abs_(x), x.const(p))
-    return P.pow_(added(windows.parts(powers, 0)), x.const(1 / p))
+    return P.pow_(windows.over(c, powers, 0, P.add, reduce_sum), x.const(1 / p))
 
 
 def _global(reduce):

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import functools
+
 from ....ir.build import Var
 from ....prims.api.numpy_reductions import count
 from ....prims.ops import elementwise as P
@@ -125,9 +127,18 @@ def mean_variance_normalization(c: Context, x, *, axes=(0, 2, 3)):
 
 @operator("LRN")
 def lrn(c: Context, x, *, size, alpha=1e-4, beta=0.75, bias=1.0):
-    """x over a power of the sum of squares of nearby channels."""
-    from .convolution import added, padded
+    """x over a power of the sum of squares of nearby channels.
 
+    Raises:
+        ValueError_: there are no channels nearby.
+    """
+    from .convolution import padded
+
+    if size < 1:
+        raise ValueError_(f"its size is {size}, and must be positive")
+    scale, channels = alpha / size, x.shape[1]
+    if isinstance(channels, int):
+        size = min(size, 2 * channels + (size + 1) % 2)  # beyond are zeros
     before = (size - 1) // 2
     squares = x * x
     rank = len(x.shape)
@@ -135,7 +146,7 @@ def lrn(c: Context, x, *, size, alpha=1e-4, beta=0.75, bias=1.0):
     from ....prims.ops.shape import slice_
 
     parts = [slice_(wide_, starts=(0, k, *(0,) * (rank - 2)), sizes=x.shape, steps=(1,) * rank) for k in range(size)]
-    base = x.const(bias) + x.const(alpha / size) * added(parts)
+    base = x.const(bias) + x.const(scale) * functools.reduce(P.add, parts)
     return x / P.pow_(base, x.const(beta))
 
 

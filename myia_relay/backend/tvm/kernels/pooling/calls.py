@@ -1,13 +1,15 @@
 """Pooling: which kernel computes it, and on how many cores.
 
 `window_pool` takes means, and maxima of windows that overlap or reach into padding; `pool` maxima of windows side by side, and of
-short rows of any. Other element types, paddings as large as the window, and means of short rows are plain loops.
+short rows of any. Other element types, paddings as large as the window, windows with gaps, large ones, and means of short rows are
+plain loops.
 
 Input: a call of an opaque kernel; see `opaque.Call`. Output: statements emitted into it.
 """
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 from tvm import tirx
@@ -21,6 +23,7 @@ from . import pool, window_pool
 from .pool import in_vectors
 
 PARALLEL = 60_000  # elements from which all cores share them
+MOST_TAPS = 256  # elements of a window that are written one by one: LLVM's time grows faster than their number
 
 
 def max_pool(c: Any) -> None:
@@ -75,10 +78,11 @@ def _shape(c: Any, image: tuple) -> pool.Pool | None:
     c.static(*image)
     height, width = image
     (top, bottom), (left, right) = c.attrs["padding"]
-    if is_half(c.out_type.dtype):
+    kernel = tuple(c.attrs["ksize"])
+    if is_half(c.out_type.dtype) or any(d != 1 for d in c.attrs.get("dilations", ())) or math.prod(kernel) > MOST_TAPS:
         return None
     try:
-        return pool.Pool(height, width, tuple(c.attrs["ksize"]), tuple(c.attrs["strides"]), (top, bottom, left, right))
+        return pool.Pool(height, width, kernel, tuple(c.attrs["strides"]), (top, bottom, left, right))
     except ValueError:
         return None
 
