@@ -205,6 +205,88 @@ def test_sequences_counted():
             check(f, want, x)
 
 
+@pytest.mark.parametrize(
+    "size, kernel, strides, dilations, pads",
+    [
+        ((40, 30), (12, 9), (2, 3), (2, 3), (3, 0, 4, 5)),  # 108 elements in a window, with gaps
+        ((60, 60), (20, 20), (9, 9), (1, 1), (0, 0, 0, 0)),  # 400
+        ((9, 8, 7), (5, 4, 4), (2, 2, 2), (1, 2, 1), (1, 0, 0, 0, 1, 0)),
+    ],
+)
+def test_large_windows(size, kernel, strides, dilations, pads):
+    rank = len(size)
+    attributes = (
+        f"kernel_shape = {list(kernel)}, strides = {list(strides)}, dilations = {list(dilations)}, pads = {list(pads)}"
+    )
+    sizes = ", ".join(map(str, size))
+    outer = ", ".join("abcde"[: rank + 2])
+    x = RNG.permutation(2 * int(np.prod(size))).reshape(1, 2, *size)
+
+    def windows(values, fill):
+        wide = np.pad(values, [(0, 0), (0, 0), *zip(pads[:rank], pads[rank:], strict=True)], constant_values=fill)
+        reach = [(k - 1) * d + 1 for k, d in zip(kernel, dilations, strict=True)]
+        view = np.lib.stride_tricks.sliding_window_view(wide, reach, tuple(range(2, rank + 2)))
+        every = (
+            slice(None),
+            slice(None),
+            *(slice(None, None, s) for s in strides),
+            *(slice(None, None, d) for d in dilations),
+        )
+        return view[every].reshape(*view[every].shape[: rank + 2], -1)
+
+    flat = windows(x, -1)
+    places = windows(np.arange(x.size).reshape(x.shape), -1)
+    where = np.take_along_axis(places, flat.argmax(-1)[..., None], -1)[..., 0]
+    for kind, dtype in (("float", np.float32), ("uint8", np.uint8)):
+        body = f"f ({kind}[1, 2, {sizes}] x) => ({kind}[{outer}] y, int64[{outer}] i) {{ y, i = MaxPool <{attributes}> (x) }}"
+        values = x.astype(dtype) if kind == "float" else x % 256
+        got, at = relay.from_onnx(parsed(body))(values.astype(dtype))
+        np.testing.assert_array_equal(got, windows(values, -1).max(-1))
+        if kind == "float":
+            np.testing.assert_array_equal(at, where)
+        else:
+            np.testing.assert_array_equal(values.ravel()[at], got)
+    body = f"f (float[1, 2, {sizes}] x) => (float[{outer}] y) {{ y = MaxPool <{attributes}> (x) }}"
+    check(relay.from_onnx(parsed(body)), flat.max(-1).astype(np.float32), x.astype(np.float32))
+    body = f"f (float[1, 2, {sizes}] x) => (float[{outer}] y) {{ y = AveragePool <{attributes}> (x) }}"
+    want = windows(x, 0).sum(-1) / windows(np.ones(x.shape), 0).sum(-1)
+    check(relay.from_onnx(parsed(body)), want.astype(np.float32), x.astype(np.float32))
+
+
+@pytest.mark.parametrize("backwards", [0, 1])
+def test_scans_of_sequences_of_their_own_lengths(backwards):
+    model = parsed(
+        f"""f (int64[b] lens, float[b, 2] s, float[b, t, 2] x) => (float[b, 2] last, float[b, t, 2] y) {{
+        last, y = Scan <num_scan_inputs = 1, directions = [{backwards}],
+            body = step (float[2] h, float[2] v) => (float[2] g, float[2] o) {{
+            half = Constant <value_float = 0.5> ()  k = Mul(h, half)  g = Add(k, v)  o = Add(g, v) }}> (lens, s, x)
+    }}""",
+        8,
+    )
+    for info in (model.graph.node[0].attribute,):
+        body = next(a.g for a in info if a.name == "body")
+        body.node[0].attribute[0].CopyFrom(
+            onnx.helper.make_attribute("value", onnx.helper.make_tensor("", 1, [], [0.5]))
+        )
+    f = relay.from_onnx(model)
+    for lens, t in (([3, 0, 5], 5), ([1, 7, 2], 7)):
+        s, x = floats(3, 2), floats(3, t, 2)
+        last, y = np.zeros((3, 2), np.float32), np.zeros((3, t, 2), np.float32)
+        for b, n in enumerate(lens):
+            h = s[b]
+            for k in range(n):
+                v = x[b, n - 1 - k if backwards else k]
+                h = h * np.float32(0.5) + v
+                y[b, k] = h + v
+            last[b] = h
+        for got in (f(np.array(lens), s, x), f.interpret(np.array(lens), s, x)):
+            np.testing.assert_allclose(got[0], last, 1e-5)
+            np.testing.assert_allclose(got[1], y, 1e-5)
+    assert f.cache_info().misses == 1
+    with pytest.raises(ValueError, match="sequence_lens"):
+        f(np.array([1, 9, 2]), s, x)
+
+
 def test_bits_of_numbers():
     x = np.array([0.0, -0.0, 1.5, np.inf, -1e-40], np.float32)
     f = relay.from_onnx(parsed("f (float[n] x) => (int32[n] y) { z = Neg(x)  y = BitCast <to = 6> (z) }", 26))

@@ -76,7 +76,7 @@ def _results(w: Any, node: Any, scope: Any, states: list[str], lists: list[str],
             w.emit(f"{w.define(scope, output)} = {variable}")
     for output, variable, option in zip(node.output[len(states) :], lists, options):
         if output:
-            w.emit(f"{w.define(scope, output)} = {_call(w, 'Stack', variable + option, name)}")
+            w.emit(f"{w.define(scope, output)} = {_call(w, 'Stack', f'{variable}, None{option}', name)}")
 
 
 def _turn(w: Any, found: list[str], states: list[str], lists: list[str], name: str) -> None:
@@ -158,7 +158,7 @@ def _scan(w: Any, node: Any, scope: Any, name: str, attributes: dict) -> None:
         own = []
         for value in inputs:
             own.append(w.fresh("own"))
-            w.emit(f"{own[-1]} = {_call(w, 'At', f'{value}, {batch}, axis=0', name)}")
+            w.emit(f"{own[-1]} = {_call(w, 'At', f'{value}, {batch}, None, axis=0', name)}")
         inputs, every = own, [[v] for v in whole]
     states = []
     for index, value in enumerate(inputs[:count]):
@@ -167,17 +167,18 @@ def _scan(w: Any, node: Any, scope: Any, name: str, attributes: dict) -> None:
     lists = [w.fresh("scanned") for _ in range(outputs)]
     for variable in lists:
         w.emit(f"{variable} = []")
-    turn = w.fresh("turn")
-    length = f"{inputs[count]}, axis={axes[0]}"
-    if batched and lengths != "None":
-        length += f", lengths={lengths}, example={batch}"
-        raise CompileError(f"Scan (node '{name}'): sequence_lens of Scan-8 cannot be imported")
-    w.emit(f"for {turn} in range({_call(w, 'Length', length, name)}):")
+    turn, steps = w.fresh("turn"), w.fresh("steps")
+    w.emit(f"{steps} = {_call(w, 'Length', f'{inputs[count]}, axis={axes[0]}', name)}")
+    longest = "None"
+    if batched and lengths != "None":  # what is scanned has room for the longest sequence
+        longest = inputs[count]
+        w.emit(f"{steps} = {_call(w, 'Steps', f'{lengths}, {batch}, {steps}', name)}")
+    w.emit(f"for {turn} in range({steps}):")
     w.indent += 1
     parts = []
     for value, axis, way in zip(inputs[count:], axes, ways, strict=True):
         parts.append(w.fresh("part"))
-        w.emit(f"{parts[-1]} = {_call(w, 'At', f'{value}, {turn}, axis={axis}, reverse={way}', name)}")
+        w.emit(f"{parts[-1]} = {_call(w, 'At', f'{value}, {turn}, {steps}, axis={axis}, reverse={way}', name)}")
     found = _body(w, graph, inner, [*states, *parts])
     _turn(w, found, states, lists, name)
     w.indent -= 1
@@ -188,7 +189,7 @@ def _scan(w: Any, node: Any, scope: Any, name: str, attributes: dict) -> None:
     for target, variable in zip(every, states):
         w.emit(f"{target[0]}.append({_call(w, 'Join', variable, name)})")
     for target, variable, option in zip(every[count:], lists, options):
-        w.emit(f"{target[0]}.append({_call(w, 'Stack', variable + option, name)})")
+        w.emit(f"{target[0]}.append({_call(w, 'Stack', f'{variable}, {longest}{option}, like={axes[0]}', name)})")
     w.indent -= 1
     _results(w, node, scope, [], [v for (v,) in every], [""] * len(every), name)
 

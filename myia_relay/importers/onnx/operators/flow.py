@@ -12,7 +12,7 @@ from ....prims.api.promotion import size_value, weak
 from ....prims.ops.indexing import dynamic_index
 from ....prims.rules.broadcast import as_scalar, cast, reshape
 from ....prims.rules.relations import normalise_axis
-from ....utils.errors import TypeError_
+from ....utils.errors import ShapeError, TypeError_
 from ..table import Context, Operand, operator
 
 
@@ -69,28 +69,55 @@ def length(c: Context, x, *, axis=0):
     return Dyn(size_value(c.b, size).node)
 
 
+@operator("Steps", domain="relay", raw=True)
+async def steps(c: Context, lengths, example, most):
+    """The length of an example's sequence as Python's int.
+
+    Raises:
+        ShapeError: there is not one length for each example.
+    """
+    if len(lengths.shape) != 1:
+        raise ShapeError(f"lengths of sequences are a vector, and these have the shape {lengths.shape}")
+    places = [weak(as_scalar(v.var), "int64") for v in (example, most)]
+    found = await c.call(own_length, cast(lengths.var, dtype="int64"), *places)
+    return Dyn(weak(as_scalar(found), "int64").node)
+
+
+def own_length(lengths, example, most):
+    """An entry of the lengths of sequences.
+
+    Raises:
+        ValueError: it is none that a sequence can have.
+    """
+    length = int(lengths[example])
+    if length < 0 or length > most:
+        raise ValueError("sequence_lens has an entry that is negative, or greater than the longest sequence")
+    return length
+
+
 @operator("At", domain="relay", raw=True)
-def at(c: Context, x, turn, *, axis=0, reverse=0):
-    """The part of an array of an iteration."""
+def at(c: Context, x, turn, steps=None, *, axis=0, reverse=0):
+    """The part of an array of an iteration; in reverse from the last of the steps on."""
     axis = normalise_axis("Scan", axis, x.shape)
     index = weak(as_scalar(turn.var), "int64")
     if reverse:
-        index = size_value(c.b, x.shape[axis]) - index.const(1) - index
+        last = size_value(c.b, x.shape[axis]) if steps is None else weak(as_scalar(steps.var), "int64")
+        index = last - index.const(1) - index
     out = dynamic_index(x.var, index, axis=axis)
     return out if x.narrow is None else c.narrowed(out, x.narrow)
 
 
-def stacked(parts, shape, dtype):
-    """The arrays of a list one above the other."""
-    out = np.zeros((len(parts), *shape), dtype)
+def stacked(parts, longest, axis, shape, dtype):
+    """The arrays of a list one above the other, and zeros up to the size of an axis of another array."""
+    out = np.zeros((len(parts) if longest is None else longest.shape[axis], *shape), dtype)
     for i in range(len(parts)):
         out[i] = parts[i]
     return out
 
 
 @operator("Stack", domain="relay", raw=True)
-async def stack(c: Context, parts, *, axis=0, reverse=0):
-    """What the iterations of a loop gave, one behind the other.
+async def stack(c: Context, parts, longest=None, *, axis=0, reverse=0, like=0):
+    """What the iterations of a loop gave, one behind the other, and zeros up to the size that an array has along the axis `like`.
 
     Raises:
         TypeError_: there is nothing of which the type is known.
@@ -99,9 +126,14 @@ async def stack(c: Context, parts, *, axis=0, reverse=0):
         if not parts.elems:
             raise TypeError_("a loop without iterations does not tell the shape of what it collects")
         out = c.numpy(np.stack, [Operand(c, e).var for e in parts.elems])
+        if longest is not None:
+            more = longest.shape[normalise_axis("Scan", like, longest.shape)] - out.shape[0]
+            out = c.numpy(np.pad, out, ((0, more), *((0, 0),) * (len(out.shape) - 1)))
     elif isinstance(parts, Dyn) and isinstance(parts.type, List):
         element: Any = parts.type.elem
-        out = await c.call(stacked, parts, tuple(element.shape), dtype=element.dtype)
+        at = 0 if longest is None else normalise_axis("Scan", like, longest.shape)
+        whole = None if longest is None else longest.var
+        out = await c.call(stacked, parts, whole, at, tuple(element.shape), dtype=element.dtype)
     else:
         raise TypeError_("what a loop collects are no arrays of one shape")
     if reverse:
