@@ -21,6 +21,7 @@ called with `c.call`, which is a coroutine, so those that need it are coroutines
 from __future__ import annotations
 
 import inspect
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
@@ -43,11 +44,18 @@ from ...ir.prim import REGISTRY
 from ...prims.api.implementations import IMPLEMENTATIONS
 from ...prims.api.promotion import bind_size, python, run_time_size, size_value, static_int, weak
 from ...prims.rules.broadcast import as_array, as_scalar, cast, reshape
-from ...utils.errors import CompileError, TypeError_
+from ...prims.rules.relations import show_shape
+from ...utils.errors import CompileError, ShapeError, TypeError_
 from . import folding
 from .values import CARRIERS, NARROW, Fixed, Sizes, Undecided
 
+DEMANDS = (TypeError, ValueError, ArithmeticError, LookupError, AttributeError, AssertionError, MemoryError)
+"""What a rule raises where inputs are not what the operator's definition demands, such as the number of axes."""
 LATEST = 10_000
+MOST_ELEMENTS = 1 << 40
+"""Elements of a tensor: more are a damaged model."""
+MOST_NUMBERS = 1 << 10
+"""Elements of an input that says sizes."""
 DOMAINS: dict[str, str] = {"": "", "ai.onnx": ""}
 """Domains that are called otherwise."""
 
@@ -222,6 +230,7 @@ class Operand:
 
         Raises:
             Undecided: only a run tells how many there are.
+            TypeError_: there are too many.
         """
         b = self.context.b
         known = self.known
@@ -231,7 +240,10 @@ class Operand:
         if not all(isinstance(d, int) for d in x.shape):
             raise Undecided(f"how many elements its input {what} has must be known at compile time", self.value)
         x = reshape(x, shape=(product(x.shape),))
-        return [weak(element(x, i), "int64") for i in range(known_size(x.shape[0]))]
+        count = known_size(x.shape[0])
+        if count > MOST_NUMBERS:
+            raise TypeError_(f"its input {what} has {count} elements, which are more than a tensor has axes")
+        return [weak(element(x, i), "int64") for i in range(count)]
 
 
 def element(x: Var, index: int) -> Var:
@@ -336,6 +348,7 @@ class Context:
             return value if result.narrow is None else Seq("record", (value,), ("values",), NARROW[result.narrow])
         if isinstance(result, Var):
             node = result.node
+            require_sizes(result.shape)
             if isinstance(node.type, Scalar):
                 node = as_array(cast(result, dtype=result.dtype, weak=False)).node
             return Dyn(node)
@@ -359,6 +372,19 @@ class Context:
         return out
 
 
+def require_sizes(shape: tuple[DimLike, ...]) -> None:
+    """Refuse shapes that no tensor can have, as far as they are known.
+
+    Raises:
+        ShapeError: a size is negative, or there are too many elements.
+    """
+    known = [d for d in shape if isinstance(d, int)]
+    if any(d < 0 for d in known):
+        raise ShapeError(f"its result would have the shape {show_shape(shape)}, with a negative size")
+    if 0 not in known and math.prod(known) > MOST_ELEMENTS:
+        raise ShapeError(f"its result would have the shape {show_shape(shape)}: more elements than memory holds")
+
+
 def zero(b: Builder, dtype: str) -> Var:
     """The array 0 without axes."""
     from ...abstract.types import numpy_dtype
@@ -378,7 +404,13 @@ async def call_operator(engine: Engine, frame: Frame, called: OnnxOperator, args
 
     async def run(region: Frame, values: list[Val]) -> Val:
         context = Context(engine, region, called, node, outputs, site, origin)
-        return await apply_rule(context, values, options)
+        try:
+            return await apply_rule(context, values, options)
+        except CompileError:
+            raise
+        except DEMANDS as error:
+            reason = f"{error}" or "sizes do not fit"
+            raise TypeError_(f"its inputs or attributes are not those of the operator: {reason}") from error
 
     try:
         return await without_choices(engine, frame, list(args), run)
@@ -393,7 +425,6 @@ async def apply_rule(c: Context, values: list[Val], attributes: dict[str, Any]) 
     """The result of a rule for inputs.
 
     Raises:
-        TypeError: as the rule raised it.
         TypeError_: the operator does not take such inputs.
     """
     rule = find_rule(c.operator.domain, c.operator.name, c.version)
@@ -421,14 +452,9 @@ async def apply_rule(c: Context, values: list[Val], attributes: dict[str, Any]) 
         else:
             carrier = x.narrow or carrier
             given.append(x.var)
-    try:
-        result = rule.function(c, *given, **attributes)
-        if inspect.isawaitable(result):
-            result = await result
-    except TypeError as error:
-        if isinstance(error, CompileError) or "argument" not in str(error):
-            raise
-        raise TypeError_(f"its inputs or attributes are not those of the operator: {error}") from None
+    result = rule.function(c, *given, **attributes)
+    if inspect.isawaitable(result):
+        result = await result
     if carrier is not None and isinstance(result, Var):
         result = c.narrowed(result, carrier)
     elif carrier is not None and isinstance(result, tuple):

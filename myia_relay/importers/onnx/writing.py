@@ -24,6 +24,7 @@ from ...utils.errors import CompileError, TypeError_, ValueError_
 from .control import CONTROL
 from .groups import GROUPS, grouped
 from .loading import CARRIERS, DEEPEST, PLAIN, array_of, dense, dtype_name, opsets, require_onnx
+from .schemas import misfit
 from .table import DOMAINS, OnnxOperator, find_rule
 from .values import Fixed
 
@@ -375,6 +376,11 @@ class ModelWriter:
         """
         domain: str = DOMAINS.get(node.domain, str(node.domain))
         attributes = self.attributes(node, scope)
+        own = (domain, node.op_type) in self.functions
+        wrong = None if own else misfit(node, domain, scope.versions.get(domain, 0), attributes)
+        if wrong is not None:
+            self.refuse(node, name, scope, wrong)
+            return
         if not domain and node.op_type in CONTROL:
             CONTROL[node.op_type](self, node, scope, name, attributes)
             return
@@ -420,7 +426,7 @@ class ModelWriter:
         called = self.operator(node.op_type, domain, version)
         arguments = ", ".join([*inputs, *options, f"node={name!r}"])
         targets = ", ".join(self.define(scope, o) for o in outputs)
-        self.emit(f"{targets} = {called}({arguments})")
+        self.emit(f"{targets or '_'} = {called}({arguments})")
 
     def operator(self, name: str, domain: str, version: int) -> str:
         """The free name of an operator."""

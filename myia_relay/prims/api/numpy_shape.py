@@ -90,7 +90,7 @@ def full_shape(b: Builder, x: Var, shape: tuple[DimLike, ...], what: str) -> tup
 def refuse_reshape(b: Builder, fits: Var, size: Var, shape: tuple[DimLike, ...]) -> None:
     """Raise at run time, in NumPy's words, unless an array of a size fits into a shape, in which -1 may stand for a size."""
     known = [not (isinstance(d, int) and d == -1) for d in shape]
-    first = known.index(True)  # NumPy does not show what it would compute before that
+    first = known.index(True) if any(known) else len(known)  # NumPy does not show what it would compute before that
     sizes = [size_value(b, d) if k else None for d, k in zip(shape, known, strict=True)]
     parts: list[str | int] = ["cannot reshape array of size ", 0, " into shape ("]
     operands = [size]

@@ -275,6 +275,10 @@ def _infer_pool(name):
     def infer(x, *, ksize, strides, padding=((0, 0), (0, 0)), dilations=(1, 1), **_):
         require_array(name, x, 4, FLOATS)
         n, c, h, w = x.shape
+        if min(*ksize, *strides, *dilations) < 1:
+            raise ShapeError(
+                f"{name}: a window of {ksize} with strides of {strides} and dilations of {dilations} cannot be"
+            )
         window = extents(ksize, dilations)
         _check_window(name, (h, w), window, padding)
         out = (window_count(h, window[0], strides[0], padding[0]), window_count(w, window[1], strides[1], padding[1]))

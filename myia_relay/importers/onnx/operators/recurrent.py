@@ -8,7 +8,8 @@ from ....derivatives import scan
 from ....ir.build import Var
 from ....prims.ops.shape import slice_
 from ....prims.rules.broadcast import broadcast_to, reshape
-from ....utils.errors import TypeError_, ValueError_
+from ....prims.rules.relations import show_shape
+from ....utils.errors import ShapeError, TypeError_, ValueError_
 from ..table import Context, operator
 
 DEFAULTS = {"RNN": ("Tanh",), "GRU": ("Sigmoid", "Tanh"), "LSTM": ("Sigmoid", "Tanh", "Tanh")}
@@ -140,15 +141,29 @@ def functions(name: str, count: int, activations, alphas, betas) -> list:
 
 
 def part(x: Var | None, k: int) -> Var | None:
-    """What belongs to a direction."""
+    """What belongs to a direction.
+
+    Raises:
+        ShapeError: there are fewer directions.
+    """
     if x is None:
         return None
+    if not x.shape or isinstance(x.shape[0], int) and x.shape[0] <= k:
+        raise ShapeError(
+            f"an input has the shape {show_shape(x.shape)}, and its first axis counts the {k + 1} directions"
+        )
     out = slice_(x, starts=(k, *(0,) * (len(x.shape) - 1)), sizes=(1, *x.shape[1:]), steps=(1,) * len(x.shape))
     return reshape(out, shape=x.shape[1:])
 
 
 def half(x: Var, start: int, stop: int) -> Var:
-    """A part of a vector."""
+    """A part of a vector.
+
+    Raises:
+        ShapeError: the vector is shorter.
+    """
+    if len(x.shape) != 1 or isinstance(x.shape[0], int) and x.shape[0] < stop:
+        raise ShapeError(f"an input has the shape {show_shape(x.shape)}, and needs {stop} elements for each direction")
     return slice_(x, starts=(start,), sizes=(stop - start,), steps=(1,))
 
 

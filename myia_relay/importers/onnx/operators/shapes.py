@@ -96,7 +96,7 @@ def reshape_5(c: Context, x, shape, *, allowzero=0):
         factor = P.where(P.lt(own, own.const(0)), own.const(1), own)
         others = factor if others is None else P.mul(others, factor)
     if others is None:
-        return reshape(x, shape=())
+        return c.numpy(np.reshape, x, ())
     left = P.floordiv(total, P.maximum(others, others.const(1)))
     sizes = [c.size(P.where(P.lt(d, d.const(0)), left, d)) for d in chosen]
     return c.numpy(np.reshape, x, tuple(sizes))
@@ -305,7 +305,7 @@ def parted(c: Context, x: Var, axis: int, sizes, count: int | None):
         each = n // count if isinstance(n, Dim) else -(-n // count)
         sizes = [each] * (count - 1) + [n - each * (count - 1)]
     sizes = [s if isinstance(s, Dim) else int(s) for s in sizes]
-    if isinstance(n, int) and sum(sizes) != n:
+    if isinstance(n, int) and sum(sizes) != n or any(isinstance(s, int) and s < 0 for s in sizes):
         raise ShapeError(f"parts of {sizes} do not make up an axis of {n}")
     found, start = [], 0
     for s in sizes:
