@@ -227,9 +227,10 @@ def _stop(*_: Any) -> None:
     raise TooLong
 
 
-def outcome(source: Any, rng: np.random.Generator, native: bool, seconds: int = 60) -> str:
-    """What became of a mutant: `ran`, `imported` (it cannot be called here), `refused` or `failed` at the call, or what went wrong."""
-    old = signal.signal(signal.SIGALRM, _stop)
+def outcome(source: Any, rng: np.random.Generator, native: bool, seconds: int = 30) -> str:
+    """What became of a mutant: `ran`, `imported` (it cannot be called here), `refused`, `failed` at the call, `endless` where a loop
+    without a limit ran on, or what went wrong."""
+    old, values = signal.signal(signal.SIGALRM, _stop), None
     signal.alarm(seconds)
     try:
         try:
@@ -250,13 +251,14 @@ def outcome(source: Any, rng: np.random.Generator, native: bool, seconds: int = 
             return f"call: {type(error).__name__}: {error}"
         return "ran"
     except TooLong:
-        return "no answer in time"
+        loops = not isinstance(source, bytes) and any(n.op_type == "Loop" for n in source.graph.node)
+        return "endless" if values is not None and loops else "no answer in time"
     finally:
         signal.alarm(0)
         signal.signal(signal.SIGALRM, old)
 
 
-GOOD = ("ran", "imported", "refused", "failed")
+GOOD = ("ran", "imported", "refused", "failed", "endless")
 
 
 def search(count: int, seed: int, native_every: int, memory: int = 8 << 30) -> tuple[Counter, list[tuple[int, str]]]:
