@@ -25,7 +25,8 @@ SOURCES = {
     "convolution": (
         18,
         "f (float[n, 2, 6, 6] x) => (float[n, k] y) <float[1, 2, 1, 1] w = {1, 2}, float[1] s = {1}>"
-        "{ a = Conv <pads = [1, 1, 1, 1], strides = [2, 2], dilations = [1, 1], group = 1> (x, w)  b = BatchNormalization(a, s, s, s, s)"
+        "{ a = Conv <pads = [1, 1, 1, 1], strides = [2, 2], dilations = [1, 1], group = 1> (x, w)"
+        "  b = BatchNormalization(a, s, s, s, s)"
         "  c = MaxPool <kernel_shape = [2, 2], ceil_mode = 1> (b)  d = AveragePool <kernel_shape = [2, 1]> (c)  y = Flatten(d) }",
     ),
     "shapes": (
@@ -228,8 +229,10 @@ def _stop(*_: Any) -> None:
 
 
 def outcome(source: Any, rng: np.random.Generator, native: bool, seconds: int = 30) -> str:
-    """What became of a mutant: `ran`, `imported` (it cannot be called here), `refused`, `failed` at the call, `endless` where a loop
-    without a limit ran on, or what went wrong."""
+    """What became of a mutant, in a word of `GOOD`, or what went wrong.
+
+    It is `imported` where it cannot be called here, `failed` at the call, and `endless` where a loop without a limit ran on.
+    """
     old, values = signal.signal(signal.SIGALRM, _stop), None
     signal.alarm(seconds)
     try:
