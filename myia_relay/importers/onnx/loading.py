@@ -136,7 +136,7 @@ def array_of(tensor: Any, folder: Path | None, where: str) -> np.ndarray:
         raise ValueError_(f"{where}: {len(raw)} bytes of data for {count} elements of {name}")
     if dtype is not None:
         little = dtype.newbyteorder("<")
-        values = np.frombuffer(raw, little).astype(dtype)
+        values = np.frombuffer(raw, little).astype(dtype, copy=False)  # may be read-only
         return values.reshape(shape)
     return unpacked(np.frombuffer(raw, np.uint8), name, count).reshape(shape)
 

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import hashlib
 import linecache
 from collections import OrderedDict
 from collections.abc import Iterable, Mapping
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -29,8 +29,10 @@ from ...utils.errors import CompileError, ShapeError, TypeError_
 from ...utils.raising import for_user
 from . import operators  # noqa: F401  fills the table
 from .loading import load
-from .values import CARRIERS, NARROW, Fixed, Undecided, carried, narrow_dtype
-from .writing import ModelText, ModelWriter, Port
+from .skeleton import without_parameters
+from .text import ModelText, Port
+from .values import CARRIERS, NARROW, Fixed, Undecided, carried, copied, narrow_dtype
+from .writing import ModelWriter
 
 MOST_STATIC = 1 << 12
 """Elements of an input that may become part of the program."""
@@ -112,26 +114,25 @@ class ImportedModel(Model):
 
     def __init__(self, proto: Any, folder: Any, name: str, arrays: Mapping[str, np.ndarray] | None = None):
         self._proto, self._folder, self._name = proto, folder, name
-        self._digest = hashlib.blake2b(proto.SerializeToString(deterministic=True), digest_size=6).hexdigest()
         self._statics: set[str] = set()  # inputs and parameters whose values are part of the program
         self._relays: OrderedDict[Any, Relay] = OrderedDict()
         self._values: dict[Fixed, Fixed] = {}
-        self._write()
-        if arrays is not None:
-            self.restore(arrays)
+        self._write(arrays)
+        self._proto = without_parameters(proto, self.spec.written.parameters, folder)
         if not any(p.kind == "tensor" and p.shape is None for p in self.inputs):
             self._check()
 
     # Making.
 
-    def _write(self) -> None:
+    def _write(self, known: Mapping[str, np.ndarray] | None = None) -> None:
         """Write the text, and make its function.
+
+        Args:
+            known: the parameters; None if they are those in the message.
 
         Raises:
             CompileError: something in the model cannot be imported.
         """
-        old = getattr(self, "arrays", None)
-        known = None if old is None else dict(zip(self.spec.ref.names, old, strict=True))
         statics = frozenset(self._static_variables()) | self._statics.intersection(known or ())
         writer = ModelWriter(self._proto, self._folder, self._name, statics, known)
         try:
@@ -144,10 +145,9 @@ class ImportedModel(Model):
             operator, node, reason = written.missing[0]
             notes = [f"{o} (node '{n}'): {r}" for o, n, r in written.missing[1:20]]
             raise CompileError(f"{operator} (node '{node}'): {reason}", None, *notes)
+        self._digest = written.digest
         spec = ImportedSpec(RelayModel(self._function(written)), written)
-        arrays = old if old is not None else [aligned(written.parameters[n]) for n in spec.ref.names]
-        written.parameters = dict(zip(spec.ref.names, arrays, strict=True))
-        super().__init__(spec, arrays)
+        super().__init__(spec, [written.parameters[n] for n in spec.ref.names])
         self.inputs, self.outputs = written.inputs, written.outputs
         self._entry = self._entry_function(written)
         self._relays.clear()
@@ -241,7 +241,7 @@ class ImportedModel(Model):
     def _make_static(self, names: set[str]) -> None:
         """Have values of inputs and parameters be part of the program."""
         self._statics |= names
-        self._write()
+        self._write(super().saved())
 
     # Calls.
 
@@ -404,14 +404,14 @@ class ImportedModel(Model):
                 changed |= name in fixed and Fixed.of(values[name]) != fixed[name]
                 array[...] = values[name]
         if changed:
-            self._write()
+            self._write(super().saved())
 
     def copy(self) -> ImportedModel:
         """A model with the same function and a copy of the parameters."""
-        return ImportedModel(self._proto, self._folder, self._name, self.saved())
+        return ImportedModel(self._proto, self._folder, self._name, {n: copied(a) for n, a in self.saved().items()})
 
     def __reduce__(self) -> Any:
-        return restored, (light(self._proto), self._name, dict(self.saved()))
+        return restored, (self._proto.SerializeToString(), self._folder, self._name, self.saved())
 
     def __deepcopy__(self, memo: dict) -> ImportedModel:
         memo[id(self)] = made = self.copy()
@@ -497,13 +497,6 @@ def graph_name(proto: Any) -> str:
     return proto.graph.name if isinstance(proto.graph.name, str) else ""
 
 
-def aligned(array: np.ndarray) -> np.ndarray:
-    """A copy that compiled code may write."""
-    from ...model.arrays import realigned
-
-    return realigned([np.array(array)])[0]
-
-
 def decides(port: Port) -> bool:
     """Whether an input may say sizes or axes: it is an integer, a boolean, or a short vector of them."""
     whole = port.kind == "tensor" and port.dtype is not None and port.dtype.startswith(("int", "uint", "bool"))
@@ -515,15 +508,9 @@ def shown(shape: tuple) -> str:
     return "(" + ", ".join("?" if d is None else str(d) for d in shape) + ("," if len(shape) == 1 else "") + ")"
 
 
-def light(proto: Any) -> bytes:
-    """A model's message, serialised."""
-    return proto.SerializeToString()
-
-
-def restored(data: bytes, name: str, arrays: Mapping[str, np.ndarray]) -> ImportedModel:
+def restored(data: bytes, folder: Path | None, name: str, arrays: Mapping[str, np.ndarray]) -> ImportedModel:
     """A model that was pickled."""
-    proto, folder, _ = load(data)
-    return ImportedModel(proto, folder, name, arrays)
+    return ImportedModel(load(data)[0], folder, name, {n: copied(a) for n, a in arrays.items()})
 
 
 def from_onnx(source: Any) -> ImportedModel:

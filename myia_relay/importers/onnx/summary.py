@@ -8,7 +8,8 @@ from ...model.model import show_count
 from ...opt.analysis.flops import of_nodes
 from .loading import load
 from .model import ImportedModel, graph_name, shown
-from .writing import ModelWriter, Port
+from .text import Port
+from .writing import ModelWriter
 
 
 def port(p: Port) -> str:

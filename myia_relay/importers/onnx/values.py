@@ -60,6 +60,16 @@ def carried(array: np.ndarray) -> np.ndarray:
     return array if carrier is None else array.astype(carrier)
 
 
+def copied(array: np.ndarray) -> np.ndarray:
+    """A contiguous copy that begins where native code wants the arrays of a model."""
+    from ...abstract.types import numpy_dtype
+    from ...model.arrays import aligned
+
+    out = aligned(array.shape, numpy_dtype(array.dtype.name))
+    out[...] = array
+    return out
+
+
 @dataclass(frozen=True)
 class Fixed:
     """A constant tensor. It is hashable, and callable only so that it may be an argument of a compiled function.

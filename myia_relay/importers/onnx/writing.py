@@ -13,7 +13,7 @@ from __future__ import annotations
 import keyword
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -26,76 +26,14 @@ from .groups import GROUPS, grouped
 from .loading import CARRIERS, DEEPEST, PLAIN, array_of, dense, dtype_name, opsets, require_onnx
 from .schemas import misfit
 from .table import DOMAINS, OnnxOperator, find_rule
-from .values import Fixed
+from .text import ANNOTATIONS, ModelText, Port
+from .values import Fixed, copied
 
 FOLDED = 1 << 16
 """Elements of an integer initialiser, or of a constant, that is part of the program; larger ones are arrays that it reads."""
 TYPES = ("to", "dtype", "output_dtype", "output_datatype", "softmax_precision", "stash_type", "qk_matmul_output_type")
 """Attributes that are element types."""
-ANNOTATIONS = {
-    "float32": "Float32", "float64": "Float64", "float16": "Float16", "bfloat16": "BFloat16", "bool": "Bool",
-    **{f"{u}int{n}": f"{'U' if u else ''}Int{n}" for u in ("", "u") for n in (8, 16, 32, 64)},
-}  # fmt: skip
 RESERVED = {"parameter", "range", "inf", "nan", "Tensor", "Any", "Bool", *ANNOTATIONS.values()}
-
-
-@dataclass(frozen=True)
-class Port:
-    """An input or output of a model.
-
-    Attributes:
-        name: its name in the model.
-        variable: its name in the text.
-        kind: "tensor", "sequence" or "optional".
-        dtype: of the elements; None if it is not said.
-        shape: numbers, names, and None for sizes that are open; None if it is not said.
-    """
-
-    name: str
-    variable: str
-    kind: str
-    dtype: str | None
-    shape: tuple | None
-
-    @property
-    def annotation(self) -> str:
-        """How it is annotated; empty if it cannot be."""
-        if self.kind != "tensor" or self.dtype not in ANNOTATIONS or self.shape is None:
-            return ""
-        sizes = ["Any" if d is None else repr(d) for d in self.shape]
-        shape = f"({', '.join(sizes)}{',' if len(sizes) == 1 else ''})"
-        return f": Tensor[{ANNOTATIONS[self.dtype]}, {shape}]"
-
-
-@dataclass
-class ModelText:
-    """A model as text.
-
-    Attributes:
-        name: of the function.
-        lines: of the text.
-        names: what its free names mean.
-        inputs, outputs: of the model.
-        parameters: initialiser -> array.
-        fixed: those of the parameters whose values are part of the text -> these values.
-        counts: operator -> how many nodes there are.
-        missing: what cannot be imported: (operator, node, reason).
-    """
-
-    name: str
-    lines: list[str] = field(default_factory=list)
-    names: dict[str, Any] = field(default_factory=dict)
-    inputs: list[Port] = field(default_factory=list)
-    outputs: list[Port] = field(default_factory=list)
-    parameters: dict[str, np.ndarray] = field(default_factory=dict)
-    fixed: dict[str, Fixed] = field(default_factory=dict)
-    counts: dict[str, int] = field(default_factory=dict)
-    missing: list[tuple[str, str, str]] = field(default_factory=list)
-
-    @property
-    def text(self) -> str:
-        """The text."""
-        return "\n".join(self.lines) + "\n"
 
 
 class NodeScope:
@@ -330,12 +268,11 @@ class ModelWriter:
         for name, read in found:
             if not name:
                 raise CompileError(f"{scope.where}: an initializer has no name")
-            array = read()
+            array = self.values[name] if top and name in self.values else read()
             variable = self.define(scope, name)
             learned = array.dtype.kind == "f" or array.dtype.name in ("bfloat16", "int8", "uint8")
             if top and learned and array.dtype.name not in CARRIERS:
-                array = self.values[name] if name in self.values else array
-                self.out.parameters[name] = array
+                self.out.parameters[name] = array = array if name in self.values else copied(array)
                 if name in self.statics:
                     value = self.out.fixed[name] = Fixed.of(array)
                     self.emit(f"{variable} = {self.name_object(f'{name}_value', value)}")
@@ -582,4 +519,4 @@ class ModelWriter:
                 self.emit(f"{target} = {self.use(inner, formal, name)}")
 
 
-__all__ = ["PLAIN", "Port", "ModelWriter", "ModelText"]
+__all__ = ["PLAIN", "ModelWriter"]
