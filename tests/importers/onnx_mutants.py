@@ -5,9 +5,11 @@ Every mutant must be imported and run, or be refused by an error that a user can
 
 from __future__ import annotations
 
+import mmap
 import resource
 import signal
 from collections import Counter
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -264,10 +266,15 @@ def outcome(source: Any, rng: np.random.Generator, native: bool, seconds: int = 
 GOOD = ("ran", "imported", "refused", "failed", "endless")
 
 
+def address_space() -> int:
+    """The address space that this process has taken, in bytes. Programs of trees reserve far more than memory has."""
+    return int(Path("/proc/self/statm").read_text().split()[0]) * mmap.PAGESIZE
+
+
 def search(count: int, seed: int, native_every: int, memory: int = 8 << 30) -> tuple[Counter, list[tuple[int, str]]]:
-    """Make and try mutants: how often each outcome was, and the bad ones with their seeds."""
+    """Make and try mutants, with so many more bytes of address space: how often each outcome was, and the seeds of bad ones."""
     limit = resource.getrlimit(resource.RLIMIT_AS)
-    resource.setrlimit(resource.RLIMIT_AS, (memory, limit[1]))
+    resource.setrlimit(resource.RLIMIT_AS, (address_space() + memory, limit[1]))
     found, bad = Counter(), []
     sources = models()
     try:
