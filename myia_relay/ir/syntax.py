@@ -14,6 +14,7 @@ from typing import Any
 
 from ..utils.errors import NameError_, nearest
 from .node import Apply, Graph
+from .walk import graphs_reachable
 
 
 class Syntax:
@@ -161,22 +162,12 @@ def _places(root: Graph) -> dict[Apply, tuple]:
     """The place of each application of a parsed function, and of the functions written in it."""
     places: dict[Apply, tuple] = {}
     counts: dict[tuple, int] = {}
-    graphs, seen = [root], {root}
-    while graphs:
-        graph = graphs.pop()
+    for graph in graphs_reachable(root):
         for node in graph.nodes:
             callee = getattr(node.fn, "value", node.fn)
             place = (root.flags[FUNCTION], node.origin.loc, getattr(callee, "name", type(callee).__name__))
             counts[place] = number = counts.get(place, -1) + 1
             places[node] = (*place, number)
-        inner = [
-            v for n in graph.nodes for v in (getattr(a, "value", None) for a in (n.fn, *n.args)) if isinstance(v, Graph)
-        ]
-        result = getattr(graph.output, "value", None)
-        for value in reversed([*inner, result] if isinstance(result, Graph) else inner):
-            if value not in seen:
-                seen.add(value)
-                graphs.append(value)
     return places
 
 

@@ -70,6 +70,18 @@ def test_the_text_of_a_program_computes_the_same(function, args, executor):
     same(function, args, executor)
 
 
+@pytest.mark.parametrize(("dilation", "side"), [(2, 3), (1, 3)])
+def test_windows_with_gaps(dilation, side):
+    text = (
+        f'#[version = "0.0.5"]\ndef @main(%x: Tensor[(1, 2, 9, 9), float32]) {{ nn.max_pool2d(%x, pool_size=[{side}, {side}], '
+        f"strides=[4, 4], dilation=[{dilation}, {dilation}]) }}"
+    )
+    x = np.random.default_rng(0).standard_normal((1, 2, 9, 9)).astype(np.float32)
+    run = relay.parse_text(text)["main"]
+    again = relay.parse_text(relay.to_text(run, x))["main"]
+    assert np.array_equal(again(x), run(x))
+
+
 def polynomial(x, y):
     return x * y + np.tanh(x) - 2.0 * y
 

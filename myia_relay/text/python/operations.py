@@ -101,12 +101,14 @@ def _conv2d(node: Any, args: tuple[Expression, ...], attrs: dict[str, Any]) -> E
 def _max_pool(node: Any, args: tuple[Expression, ...], attrs: dict[str, Any]) -> Expression | None:
     if len(node.args[0].type.shape) != 4 or node.args[0].type.dtype not in FLOATS:
         return None
+    gaps: dict[str, Any] = {"dilation": attrs["dilations"]} if set(attrs.get("dilations", ())) - {1} else {}
     return apply(
         "nn.max_pool2d",
         *args,
         pool_size=attrs["ksize"],
         strides=attrs["strides"],
         padding=_sides(attrs["padding"]),
+        **gaps,
     )
 
 

@@ -91,6 +91,11 @@ class TestParsedAgain:
         monkeypatch.setattr(parser, "_GRAPHS", OrderedDict())
         assert np.isclose(deep_loss(model, x), np.sum(model(x)))
 
+    def test_a_layer_in_a_default(self, monkeypatch):
+        model, x = relay.create_model(with_default), example()[0]
+        monkeypatch.setattr(parser, "_GRAPHS", OrderedDict())
+        assert np.isclose(deep_loss(model, x), np.sum(model(x)))
+
     def test_layers_of_two_functions_from_one_def_stay_apart(self):
         model = relay.create_model(two_heads)
         assert [p.shape for p in model.params.values()] == [(4, 4), (4,), (4, 4), (4,)]
@@ -111,6 +116,14 @@ def two_heads(x: Tensor[Float, 4]):
     for layer in HEADS:
         x = layer(x)
     return x
+
+
+@relay_model
+def with_default(x: Tensor[Float, 4]) -> Tensor[Float, 4]:
+    def applied(y, layer=lambda v: relay.linear(v, num_hidden=4)):
+        return layer(y)
+
+    return applied(x)
 
 
 @relay
