@@ -17,12 +17,11 @@ from collections.abc import Iterable
 from types import FrameType, MethodType
 from typing import Any
 
-from .sent_source import SentSource
+from .sent_source import MAIN, SentSource
 
 KEPT = 64
 _made: dict[Any, Any] = {}
 """Objects that were made again. Equal ones share all they have: a worker gets the same function with every task."""
-MAIN = ("__main__", "__mp_main__")
 
 
 def copied(values: Iterable) -> list:

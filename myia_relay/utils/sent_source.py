@@ -19,8 +19,8 @@ from typing import Any
 from .source import is_ours, register_text
 
 GLOBAL = ("LOAD_GLOBAL", "LOAD_NAME")
-BY_VALUE = ("__main__", "__mp_main__")
-"""Modules whose functions are sent by value."""
+MAIN = ("__main__", "__mp_main__")
+"""The names of the main module, whose functions are sent by value."""
 
 
 class SentSource:
@@ -93,7 +93,7 @@ def _reached(values: Any) -> list[FunctionType]:
 
 
 def _is_by_value(value: Any) -> bool:
-    return value.__module__ in BY_VALUE or "<locals>" in value.__qualname__ or "<lambda>" in value.__qualname__
+    return value.__module__ in MAIN or "<locals>" in value.__qualname__ or "<lambda>" in value.__qualname__
 
 
 def _parts_of_function(function: FunctionType) -> Iterable[Any]:

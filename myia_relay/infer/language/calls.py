@@ -481,7 +481,7 @@ def numeric(engine: Engine, frame: Frame, implementation, args, kwargs, name: st
     """  # noqa: DOC501 (TypeError_ is one)
     positions = implementation.positional
     staged_args, staged_kwargs = [], {}
-    typed = says_dtype(name, {**dict(zip(positions, args, strict=False)), **kwargs})
+    typed = says_dtype(name, positions, args, kwargs)
     for position, arg in enumerate(args):
         parameter = positions[position] if position < len(positions) else None
         staged_args.append(to_argument(engine, frame, arg, parameter in implementation.static, name, parameter, typed))

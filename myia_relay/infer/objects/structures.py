@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import operator
 import types
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from ...abstract.dims import is_known
@@ -35,10 +35,12 @@ ARRAYS = ("array", "asarray", "asanyarray", "ascontiguousarray")
 """NumPy functions that make an array of a list."""
 
 
-def says_dtype(function: str, arguments: dict[str, Val]) -> bool:
+def says_dtype(function: str, positional: Sequence[str], args: Sequence[Val], kwargs: Mapping[str, Val]) -> bool:
     """Whether a call makes an array of a dtype that it names: then the entries of a list do not decide it."""
-    dtype = arguments.get("dtype")
-    return function in ARRAYS and isinstance(dtype, Static) and dtype.value is not None
+    if function not in ARRAYS:
+        return False
+    dtype = {**dict(zip(positional, args, strict=False)), **kwargs}.get("dtype")
+    return isinstance(dtype, Static) and dtype.value is not None
 
 
 def to_argument(

@@ -177,9 +177,9 @@ class Converter:
             ready, top, name = stack.pop()
             wanted = f"{name}Nothing" if top is None else type(top).__name__
             own, constructor = constructors.get(wanted, (None, None))
-            fits = own is not None and own.name == name and (top is None or is_dataclass(top))
-            names = [f.name for f in fields(top)] if fits and top is not None else []
-            if not fits or constructor is None or len(names) != len(constructor.fields):
+            matches = own is not None and own.name == name and (top is None or is_dataclass(top))
+            names = [f.name for f in fields(top)] if matches and top is not None else []
+            if not matches or constructor is None or len(names) != len(constructor.fields):
                 done[id(top), name] = top
                 continue
             inner = [

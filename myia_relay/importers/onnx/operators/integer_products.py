@@ -87,17 +87,19 @@ def conv_sums(c: Context, x: Operand, x_zero, w: Operand, w_zero, **attributes) 
     count = len(x.shape) - 2
     sizes: Any = w.shape[1:]
     whole = all(isinstance(d, int) for d in w.shape) and len(w.shape) == count + 2 and is_one(x_zero)
+
+    def in_floats() -> Var:
+        return conv(c, less(x, x_zero, 1, "float64"), less(w, w_zero, 0, "float64"), **attributes)
+
     if not (whole and count in (1, 2) and is_small(x) and is_small(w) and math.prod(sizes) <= TERMS):
-        left, right = less(x, x_zero, 1, "float64"), less(w, w_zero, 0, "float64")
-        return conv(c, left, right, **attributes)
+        return in_floats()
     images: Var = x.var
     filters, point = signed(c, w, w_zero, 0), number_of(x_zero)
     if filters is None or point is None:
         images, filters, point = less(x, x_zero, 1, "int16"), less(w, w_zero, 0, "int16"), 0
     filters, steps, sides, groups = plan_of(images, filters, **attributes)
     if any(not isinstance(side, int) or side < 0 for pair in sides for side in pair):
-        left, right = less(x, x_zero, 1, "float64"), less(w, w_zero, 0, "float64")
-        return conv(c, left, right, **attributes)
+        return in_floats()
     if count == 1:
         images, filters, steps, sides = two_axes(images, 1), two_axes(filters, 1), (1, *steps), ((0, 0), *sides)
     out = conv2d_integer(images, filters, strides=steps, padding=sides, groups=groups, zero=point)
