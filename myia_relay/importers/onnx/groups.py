@@ -7,7 +7,7 @@ that it stands for (QLinearConv, QLinearMatMul): the sum of products is exact, a
 round each product and partial sum to float32. Without a QuantizeLinear behind it, the exact sum becomes a float.
 
 Relu and Clip in between become limits of the integers: rounding is monotone, so round(clip(v)) = clip(round(v), round(limits)).
-Which scales there are, and of what dtypes, only the rule of the made node sees (`operators/integer_products.py`); what is no
+Which scales there are, and of what dtypes, only the rule of the made node sees (`operators/quantised/products.py`); what is no
 product of integers is computed there as its nodes would.
 
 Input: the nodes of a graph. Output: nodes, with their names.

@@ -20,18 +20,18 @@ from typing import Any
 
 import numpy as np
 
-from ....abstract.dims import product as size_of
-from ....infer.values.values import Dyn
-from ....ir.build import Var
-from ....prims.ops import elementwise as P
-from ....prims.ops.integers.products import conv2d_integer, dot_integer
-from ....prims.ops.shape import transpose
-from ....prims.rules.broadcast import cast, reduce_sum, reshape
-from ..groups import GROUPS
-from ..table import Context, Operand, operator
-from .convolution import conv, plan_of, two_axes
-from .linear import gemm, product
-from .quantised import along, dequantize_linear, quantised, quantize_linear
+from .....abstract.dims import product as size_of
+from .....infer.values.values import Dyn
+from .....ir.build import Var
+from .....prims.ops import elementwise as P
+from .....prims.ops.integers.products import conv2d_integer, dot_integer
+from .....prims.ops.shape import transpose
+from .....prims.rules.broadcast import cast, reduce_sum, reshape
+from ...groups import GROUPS
+from ...table import Context, Operand, operator
+from ..convolution import conv, plan_of, two_axes
+from ..linear import gemm, product
+from .scales import along, dequantize_linear, quantised, quantize_linear
 
 SMALL = ("uint8", "int8")
 TERMS = (1 << 31) // (255 * 255) - 1

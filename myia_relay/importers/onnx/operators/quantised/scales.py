@@ -2,25 +2,25 @@
 
     y = saturate(round_half_even(x / scale) + zero)          x = (y - zero) * scale
 
-Products of quantised tensors are in `integer_products`.
+Products of quantised tensors are in `products`.
 """
 
 from __future__ import annotations
 
 import numpy as np
 
-from ....abstract.types import INTS
-from ....ir.build import Var
-from ....ir.node import Constant
-from ....prims.ops import elementwise as P
-from ....prims.ops.integers.quantisation import round_saturated
-from ....prims.ops.reduction import reduce_max, reduce_min
-from ....prims.rules.broadcast import as_array, broadcast_to, cast, reshape
-from ....prims.rules.relations import normalise_axis
-from ....utils.errors import ShapeError
-from ..table import Context, Operand, operator
-from ..values import CARRIERS
-from .casts import RANGES, rounded
+from .....abstract.types import INTS
+from .....ir.build import Var
+from .....ir.node import Constant
+from .....prims.ops import elementwise as P
+from .....prims.ops.integers.quantisation import round_saturated
+from .....prims.ops.reduction import reduce_max, reduce_min
+from .....prims.rules.broadcast import as_array, broadcast_to, cast, reshape
+from .....prims.rules.relations import normalise_axis
+from .....utils.errors import ShapeError
+from ...table import Context, Operand, operator
+from ...values import CARRIERS
+from ..casts import RANGES, rounded
 
 ROUNDED = ("uint8", "int8", "uint16", "int16")
 LIMITS = {name: (int(np.iinfo(name).min), int(np.iinfo(name).max)) for name in INTS} | RANGES
@@ -45,7 +45,7 @@ def along(x: Var, shape: tuple, axis: int, block: int = 0) -> Var:
     wide = broadcast_to(reshape(x, shape=(*x.shape[: at + 1], 1, *x.shape[at + 1 :])), shape=parts)
     flat = reshape(wide, shape=(*x.shape[:at], x.shape[at] * block, *x.shape[at + 1 :]))
     if flat.shape[at] != shape[at]:
-        from ....ir.prim import REGISTRY
+        from .....ir.prim import REGISTRY
 
         sizes = tuple(shape[k] if k == at else d for k, d in enumerate(flat.shape))
         flat = REGISTRY["slice"](flat, starts=(0,) * len(sizes), sizes=sizes, steps=(1,) * len(sizes))
