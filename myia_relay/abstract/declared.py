@@ -139,10 +139,12 @@ class Declaration:
         name: its name.
         parameters: the names of its parameters.
         constructors: the classes of its constructors -> the types of their fields.
+        made_by: the module and the name of a function, and an argument with which it gives this declaration in any process; None
+            if there is no such function.
     """
 
-    def __init__(self, name: str, parameters: Iterable[str] = ()):
-        self.name, self.parameters = name, tuple(parameters)
+    def __init__(self, name: str, parameters: Iterable[str] = (), made_by: tuple[str, str, tuple] | None = None):
+        self.name, self.parameters, self.made_by = name, tuple(parameters), made_by
         self.constructors: dict[type, tuple[Type, ...]] = {}
 
     def constructor(self, name: str, *types: Type, fields: Iterable[str] | None = None, module: str = "") -> type:
@@ -211,6 +213,11 @@ class ConstructorAt:
 
     def __call__(self, *values: Any) -> Any:
         return self.cls(*values)
+
+
+def constructor_class(declared: Declaration, name: str) -> type[Constructed]:
+    """The class of the values of a constructor."""
+    return next(cls for cls in declared.constructors if cls.__name__ == name)
 
 
 def declaration_of(cls: type) -> Declaration | None:

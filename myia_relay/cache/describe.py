@@ -25,6 +25,7 @@ from typing import Any
 
 import numpy as np
 
+from ..abstract.declared import declaration_of
 from ..backend.native.format import Unportable
 from ..utils.attributes import has_own
 from ..utils.pickling import main_or
@@ -175,6 +176,8 @@ class _Describer:
             return ["library", value.__module__, value.__qualname__]
         if type(value) is not type or "<locals>" in value.__qualname__:
             raise Unportable(f"the class {value.__qualname__}")
+        if (declaration := declaration_of(value)) is not None and declaration.made_by is not None:
+            return ["declared", *declaration.made_by, value.__name__]
         place = (main_or(value.__module__), value.__qualname__, self.items(value.__bases__))
         contents = []
         for name in sorted(vars(value)):

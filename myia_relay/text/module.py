@@ -104,6 +104,14 @@ class Module(Mapping[str, Any]):
             found = self._members[name] = make(self, name)
         return found
 
+    def __relay_item__(self, name: str) -> Callable[..., Any]:
+        """A definition or a constructor, where compiled code asks for it."""
+        return self[name]
+
+    def __relay_description__(self) -> list:
+        """What it is, in any process."""
+        return ["module of text", self.text, sorted(self.options.items())]
+
     def with_executor(self, executor: str) -> Module:
         """The same module, whose functions run on an executor: "native", "python" or "interpreter"."""
         made = Module(self.tree, **{**self.options, "executor": executor})

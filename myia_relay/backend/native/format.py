@@ -16,6 +16,7 @@ from typing import Any
 
 import numpy as np
 
+from ...abstract.declared import constructor_class, declaration_of
 from ...abstract.dims import Dim
 from ...abstract.families import family_of
 from ...abstract.family import Family
@@ -57,13 +58,15 @@ def decode_dim(data: Any) -> Any:
 
 
 def encode_class(cls: Any) -> Any:
-    """A class, by the name it is found under.
+    """A class, by the name it is found under; a constructor of a declared type by how its declaration is made.
 
     Raises:
         Unportable: it is not found by its name.
     """
     if cls is None:
         return None
+    if (declaration := declaration_of(cls)) is not None and declaration.made_by is not None:
+        return [*declaration.made_by, cls.__name__]
     module, name = getattr(cls, "__module__", None), getattr(cls, "__qualname__", "<locals>")
     if not isinstance(cls, type) or not isinstance(module, str) or _named(module, name) is not cls:
         raise Unportable(f"{cls!r} is not found by its name")
@@ -85,15 +88,22 @@ def decode_class(data: Any) -> Any:
     """
     if data is None:
         return None
-    module, name = data
+    module, name, *declared = data
     try:
         importlib.import_module(module)
     except ImportError as error:
         raise Unportable(f"the class {module}.{name} is needed, and {error}") from error
     cls = _named(module, name)
+    if declared:
+        form, constructor = declared
+        return constructor_class(cls(_as_tuples(form)), constructor)
     if not isinstance(cls, type):
         raise Unportable(f"the class {module}.{name} is needed, and it is not there")
     return cls
+
+
+def _as_tuples(data: Any) -> Any:
+    return tuple(map(_as_tuples, data)) if isinstance(data, list) else data
 
 
 def encode_type(t: Any) -> Any:
@@ -135,26 +145,39 @@ def decode_type(data: Any) -> Type:
     if kind == "list":
         return List(decode_type(rest[0]))
     if kind == "data":
-        return Data(_decode_family(*rest[:3]), rest[3])
+        return Data(_decode_family(*rest[:4]), rest[4])
     return SINGLE[kind]
 
 
 def _encode_family(family: Family) -> list:
-    """One of its classes, how it is derived from that class's family, and a hash of what its values hold."""
+    """One of its classes, how it is derived from that class's family, a hash of what its values hold, and for an instance of a
+    declared type what stands for its parameters.
+
+    Raises:
+        Unportable: the family belongs to one compilation.
+    """
     origin, role = family.derived_from or (family, "")
-    return [encode_class(origin.variants[0].cls), role, _definition(origin)]
+    if any(f.local for f in origin.reachable()):
+        raise Unportable(f"a value of type {origin.name}, in which there are functions")
+    args = None if origin.instance_of is None else [encode_type(t) for t in origin.instance_of[1]]
+    return [encode_class(origin.variants[0].cls), role, _definition(origin), args]
 
 
-def _decode_family(cls: Any, role: str, definition: str) -> Family:
+def _decode_family(cls: Any, role: str, definition: str, args: list | None) -> Family:
     """The family here of a class.
 
     Raises:
         Unportable: its values hold something else here.
     """
-    family = family_of(decode_class(cls))
+    found = decode_class(cls)
+    declaration = declaration_of(found)
+    if declaration is not None and args is not None:
+        family = declaration.instance(*map(decode_type, args))
+    else:
+        family = family_of(found)
     if family is None or _definition(family) != definition:
         raise Unportable(
-            f"the fields of the class {'.'.join(cls)} have other types, or it is found beside other classes"
+            f"the fields of the class {found.__qualname__} have other types, or it is found beside other classes"
         )
     return getattr(family, role) if role else family
 

@@ -19,6 +19,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
+from ...abstract.declared import Constructed
 from ...abstract.family import Family, Variant
 from ...abstract.types import BOOL, Array, Data, NoneT, Scalar, Struct, Type, is_static_shape, leaves
 from ...ir.build import Builder, Var
@@ -228,6 +229,10 @@ async def attribute(engine, frame, value: Dyn, name: str, site) -> Val:
         variant = family.variants[number - 1]
         if found[number] == "field":
             return field(engine, region, narrowed, variant, name)
+        if issubclass(variant.cls, Constructed) and name in ("constructor", "fields"):
+            if name == "constructor":
+                return Static(variant.cls.__name__)
+            return Seq("tuple", tuple(field(engine, region, narrowed, variant, f) for f in variant.fields))
         result = class_attribute(engine, region, narrowed, variant.cls, variant.fields, name)
         if isinstance(result, PropertyVal):
             return await engine.call(

@@ -13,6 +13,7 @@ from ...abstract.types import BOOL, Array, Scalar
 from ...ir.prim import REGISTRY
 from ...prims.api.subscripts import getitem
 from ...prims.ops.effects import check
+from ...utils.attributes import has_own
 from ...utils.errors import AttributeError_, CompileError, TypeError_, ValueError_, nearest
 from ..engine.conform import LONG, has_entry_type, promoted
 from ..engine.engine import Engine, conform
@@ -285,6 +286,11 @@ def get(engine: Engine, frame: Frame, value: Val, index: Val) -> Val:
             return raising(frame, IndexError, str(error))
     if isinstance(value, AtVal) and value.index is None:
         return AtVal(value.array, index)
+    if isinstance(value, Static) and has_own(value.value, "__relay_item__"):
+        try:
+            return Static(value.value.__relay_item__(to_python(index, "a name in a module")))
+        except KeyError as error:
+            raise TypeError_(f"KeyError: {error.args[0]}") from None
     raise TypeError_(f"{describe(value)} cannot be indexed")
 
 

@@ -11,7 +11,15 @@ from __future__ import annotations
 import functools
 from typing import Any, TypeAlias
 
-from ...abstract.declared import Arrow, Constructed, Declaration, InstanceOf, TypeParameter, declaration_of
+from ...abstract.declared import (
+    Arrow,
+    Constructed,
+    Declaration,
+    InstanceOf,
+    TypeParameter,
+    constructor_class,
+    declaration_of,
+)
 from ...abstract.types import Array, Scalar, Type, tuple_of
 from ...utils.errors import TypeError_
 from ..tree import (
@@ -115,7 +123,10 @@ def declaration(key: DefinitionKey) -> Declaration:
     """
     name, definitions = key
     keys = {top: _reached(top, definitions) for top, _, _ in definitions}
-    made = {top: _KNOWN.get(keys[top]) or Declaration(top, parameters) for top, parameters, _ in definitions}
+    made = {
+        top: _KNOWN.get(keys[top]) or Declaration(top, parameters, (__name__, declaration.__name__, keys[top]))
+        for top, parameters, _ in definitions
+    }
     new = [top for top in made if keys[top] not in _KNOWN]
     for top, _, constructors in definitions:
         if top not in new or constructors is None:
@@ -149,11 +160,6 @@ def _reached(name: str, definitions: tuple) -> DefinitionKey:
 def declared(module: ModuleTree, name: str) -> Declaration:
     """The declaration of a data type of a module."""
     return declaration(definition_key(module, name))
-
-
-def constructor_class(declared: Declaration, constructor: str) -> type[Constructed]:
-    """The class of the values of a constructor."""
-    return next(cls for cls in declared.constructors if cls.__name__ == constructor)
 
 
 def field_type(form: tuple, declarations: dict[str, Declaration]) -> Type:

@@ -6,6 +6,7 @@ different from a decorated function is where its types come from: the checker ha
 
 from __future__ import annotations
 
+import inspect
 from typing import Any
 
 from ...api import Relay
@@ -18,6 +19,8 @@ from ..span import loc
 from ..terms.terms import ArrowTerm, TupleTerm, prune
 from .arguments import Converter, annotation
 from .code import ModuleEntry, positional
+
+POSITIONAL = inspect.Parameter.POSITIONAL_OR_KEYWORD
 
 
 class ModuleFunction(Relay):
@@ -33,8 +36,9 @@ class ModuleFunction(Relay):
         self._module = module
         lowered = Lowered.of(module)
         entry = ModuleEntry(lowered, name, module)
-        self.__name__ = name
+        self.__name__ = self.__qualname__ = name
         self.__doc__ = None
+        self.__signature__ = inspect.Signature([inspect.Parameter(n, POSITIONAL) for n in entry.names])
         self.__wrapped__ = entry
         self._begin(entry, **options)
         t = entry.scheme.type
@@ -115,6 +119,9 @@ class TypedFunction(ReturnedFunction):
     def __init__(self, treedef: Any, leaves: list, t: ArrowTerm, converter: Converter, given_back: Any):
         super().__init__(treedef, leaves)
         self._type, self._converter, self._given_back = t, converter, given_back
+
+    def __reduce__(self):
+        raise TypeError(f"{self!r} cannot be pickled: it holds what it captured; pickle the module, and call it again")
 
     def __call__(self, *args):
         if len(args) == len(self._type.params):
