@@ -36,7 +36,7 @@ from .infer.arguments.arguments import (
     resolve_again,
     result_arrays,
 )
-from .infer.arguments.open_sizes import exact, settle
+from .infer.arguments.open_sizes import exact, numbered, settle
 from .infer.engine.dependencies import checker
 from .infer.engine.program import Outermost
 from .infer.values.treedef import TreeDef, tree_structure
@@ -52,6 +52,7 @@ from .utils.errors import (
     GradError,
     LoweringError,
     ParseError,
+    SizeInRecord,
     SliceBeyond,
     TypeError_,
     ValueError_,
@@ -129,6 +130,7 @@ class Relay(Inspectable, Remade):
         self._bound: OrderedDict[int, Relay] = OrderedDict()  # holds the instance, so its id stays its own
         self._listed = True  # whether a list of numbers is one argument, of whatever length
         self._open = True  # whether sizes that annotations leave open are symbols
+        self._named = True  # whether sizes that annotations name are symbols
         self._lock = threading.RLock()
         unlock_in_child(self)
         self._hits = self._misses = 0
@@ -272,7 +274,9 @@ class Relay(Inspectable, Remade):
         """The program for exactly these open sizes, or lists of these lengths, which something in the function needs to
         know.
         """
-        for choice in ("_open", "_listed"):
+        # Modules of Relay text are checked: what is wrong with their functions may only be that a size is not known.
+        numbers = ("_named",) if self.taken is not None or isinstance(error, SizeInRecord) else ()
+        for choice in ("_open", "_listed", *numbers):
             if getattr(self, choice):
                 setattr(self, choice, False)
                 try:
@@ -336,6 +340,8 @@ class Relay(Inspectable, Remade):
             raise type(error)(f"{what}: {error.message}", self._place(name)) from None
         try:
             treedefs = settle(treedefs, [name for name, _ in given], leaves) if self._open else exact(treedefs)
+            if not self._named:
+                treedefs = numbered(treedefs, leaves)
         except CompileError as error:
             raise error.at(self._place()) from None
         keywords = tuple(kwargs)

@@ -140,6 +140,14 @@ class OverflowError_(CompileError, OverflowError):
     """A Python integer that compiled code, whose integers have 64 bits, cannot take."""
 
 
+class SizeInRecord(LoweringError):
+    """A record whose size is known at run time only; with the sizes of the call the program may be valid."""
+
+    def public(self) -> LoweringError:
+        """The error as the user gets it."""
+        return LoweringError(self.message, self.origin, *self.notes)
+
+
 class SliceBeyond(IndexError):
     """A slice whose size was taken for known reaches beyond its axis, where NumPy cuts it off.
 

@@ -9,9 +9,10 @@ from __future__ import annotations
 import functools
 from typing import TypeGuard
 
-from ...abstract.dims import known_size
+from ...abstract.dims import Dim, known_size
 from ...abstract.family import Family
 from ...abstract.types import Array, NoneT, Type, numpy_dtype
+from ...utils.errors import SizeInRecord
 
 TOP, END, LIMIT = 0, 1, 2  # slots of a heap: the first free byte, where to look whether it is enough, where memory ends
 SLOTS = 3
@@ -23,7 +24,14 @@ def is_array(t: Type) -> TypeGuard[Array]:
 
 
 def nbytes(t: Array) -> int:
-    """The size of an array of static shape."""
+    """The size of an array in a record.
+
+    Raises:
+        SizeInRecord: a run decides it.
+    """
+    if isinstance(t.size, Dim):
+        shape = ", ".join(map(str, t.shape))
+        raise SizeInRecord(f"a record holds an array of shape ({shape}); native code takes records of known sizes")
     return known_size(t.size) * numpy_dtype(t.dtype).itemsize
 
 

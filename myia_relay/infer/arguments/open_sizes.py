@@ -187,5 +187,21 @@ def exact(treedefs: list[TreeDef]) -> list[TreeDef]:
     return [closed(s) for s in treedefs]
 
 
+def numbered(treedefs: list[TreeDef], leaves: list) -> list[TreeDef]:
+    """The arguments with the sizes of their arrays in place of all symbols."""
+    values = iter(leaves)
+
+    def closed(treedef: TreeDef) -> TreeDef:
+        if treedef.parts:
+            return TreeDef(treedef.tag, treedef.info, tuple([closed(p) for p in treedef.parts]))
+        for _ in treedef.leaves():
+            value = next(values)
+            if isinstance(treedef.info, Array):
+                return TreeDef(treedef.tag, Array(treedef.info.dtype, value.shape))
+        return treedef
+
+    return [closed(s) for s in treedefs]
+
+
 def _called(name: str | int) -> str:
     return f"argument {name}" if isinstance(name, int) else f"argument '{name}'"

@@ -24,7 +24,8 @@ from ...utils.source import NOWHERE, Origin
 from ...utils.trampoline import Steps, run
 from ..check.checked import Checked
 from ..operators.declare import CALLABLES
-from ..terms.terms import ArrowTerm, is_ground, resolved
+from ..terms.terms import TYPE, ArrowTerm, is_ground, resolved, tuple_term, unknowns
+from ..terms.unify import replaced
 from ..tree import (
     Body,
     CallExpr,
@@ -55,6 +56,7 @@ from .patterns import Decision, Fits, Place, Test, decide, uses
 from .sizes import conform, leaves_open, says_sizes
 from .types import ground, variables
 
+UNIT = tuple_term(())
 FEW_NODES = 12  # an arm that several paths reach is repeated if it has at most so many expressions
 
 
@@ -84,6 +86,18 @@ class Lowered:
     def leaves_open(self) -> bool:
         """Whether any size in the module is known at run time only."""
         return leaves_open(self.checked.types.values())
+
+    @functools.cached_property
+    def _abstracted(self) -> set[int]:
+        """The parameters of all schemes, by `id`."""
+        schemes = [*self.checked.schemes.values(), *self.checked.locals.values()]
+        return {id(p) for scheme in schemes for p in scheme.params}
+
+    def definite(self, term: Any) -> Any:
+        """A type in which nothing is open but parameters: what inference left open, no value is ever of, so it may be `()`."""
+        term = resolved(term)
+        is_open = [u for u in unknowns(term) if u.kind == TYPE and id(u) not in self._abstracted]
+        return replaced(term, dict.fromkeys(map(id, is_open), UNIT)) if is_open else term
 
     def graph(self, name: str) -> Graph:
         """The graph of a definition: what it needs of its type parameters, then its parameters."""
@@ -294,7 +308,7 @@ class _DefinitionLowering:
         declaration = self.module.declaration(data_type.name)
         cls = constructor_class(declaration, e.name)
         found = self.checked.instances.get(e)
-        terms = tuple(map(resolved, found.images)) if found is not None else ()
+        terms = tuple(map(self.module.definite, found.images)) if found is not None else ()
         attrs = {"declaration": declaration, "cls": cls, "terms": terms, "declarations": self.module.declaration}
         vs = [v for v in variables(*terms) if id(v) in self.types]
         if not vs:
@@ -307,6 +321,7 @@ class _DefinitionLowering:
 
     def type(self, graph: Graph, term: Any, e: Expression) -> Node:
         """What stands for a type parameter."""
+        term = self.module.definite(term)
         if id(term) in self.types:
             return self.types[id(term)]
         vs = [] if is_ground(term) else [v for v in variables(term) if id(v) in self.types]
