@@ -1,0 +1,92 @@
+"""Random programs: checked, printed, through JSON and all passes, and in the three executors, beside a direct evaluator."""
+
+from __future__ import annotations
+
+from random import Random
+from typing import Any
+
+import numpy as np
+import pytest
+
+from myia_relay import relay
+
+from ..transform.evaluator import Made, evaluate, same
+from .random_programs import program
+
+PASSES = [name for name in relay.transform.__all__ if name not in ("Gradient", "Sequential")]
+
+
+def given(module: Any, value: Any) -> Any:
+    """An argument of the evaluator as one of the module."""
+    if isinstance(value, Made):
+        return module[value.constructor](*[given(module, f) for f in value.fields])
+    return tuple(given(module, v) for v in value) if isinstance(value, tuple) else value
+
+
+def made(value: Any) -> Any:
+    """A result of a module as one of the evaluator."""
+    if hasattr(value, "constructor"):
+        return Made(value.constructor, tuple(map(made, value.fields)))
+    return tuple(map(made, value)) if isinstance(value, tuple) else value
+
+
+def step(name: str) -> Any:
+    """A pass that keeps signed zeros."""
+    return getattr(relay.transform, name)(**({"signed_zeros": True} if name == "SimplifyExpr" else {}))
+
+
+def hold(seed: int, passes: Any = (), executors: Any = ("interpreter",)) -> None:
+    """Put a program through everything."""
+    text, args = program(seed)
+    with np.errstate(all="ignore"):
+        module = relay.parse_text(text)
+        again = relay.parse_text(str(module))
+        assert again == module and str(again) == str(module), seed
+        assert relay.from_json(module.to_json()) == module, seed
+        want = evaluate(module, "main", *args)
+        for executor in executors:
+            assert same(called(module, executor, args), want, 1e-4), (seed, executor)
+        for name in passes:
+            module = step(name)(module)
+            assert relay.parse_text(str(module)) == module, (seed, name)
+            assert same(evaluate(module, "main", *args), want, 1e-4), (seed, name)
+        if passes and "ToCPS" not in passes:  # whose continuations are as many as a run makes
+            assert same(called(module, "interpreter", args), want, 1e-4), (seed, passes)
+
+
+def called(module: Any, executor: str, args: tuple) -> Any:
+    """What `@main` gives."""
+    main = module.with_executor(executor)["main"]
+    return made(main(*[given(module, a) for a in args]))
+
+
+def chosen(seed: int, count: int) -> list[str]:
+    """Some passes, in any order."""
+    return Random(seed).choices(PASSES, k=count)
+
+
+@pytest.mark.parametrize("seed", [*range(12), 605, 5510])  # the last two: sizes in records; loops within loops
+def test_random_programs(seed):
+    hold(seed, chosen(seed, 2), ("interpreter", "native") if seed in (6, 5510) else ("interpreter",))
+
+
+@pytest.mark.campaign
+@pytest.mark.parametrize("start", range(0, 10_000, 100))
+def test_many_random_programs(start):
+    for seed in range(start, start + 100):
+        hold(seed, chosen(seed, 3))
+
+
+@pytest.mark.campaign
+@pytest.mark.parametrize("start", range(0, 1000, 50))
+def test_random_programs_in_all_executors(start):
+    for seed in range(start, start + 50):
+        hold(seed, (), ("python", "native"))
+
+
+@pytest.mark.campaign
+@pytest.mark.parametrize("start", range(0, 1000, 50))
+def test_random_programs_through_all_passes(start):
+    for seed in range(start, start + 50):
+        for name in PASSES:
+            hold(seed, [name], ())
