@@ -339,7 +339,8 @@ class Relay(Inspectable, Remade):
                 error = TypeError_(nesting_problem(arg) or "it is nested too deeply")
             raise type(error)(f"{what}: {error.message}", self._place(name)) from None
         try:
-            treedefs = settle(treedefs, [name for name, _ in given], leaves) if self._open else exact(treedefs)
+            settled = settle(treedefs, [name for name, _ in given], leaves)  # which checks the sizes that have names
+            treedefs = settled if self._open else exact(treedefs)
             if not self._named:
                 treedefs = numbered(treedefs, leaves)
         except CompileError as error:

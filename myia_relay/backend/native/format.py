@@ -93,13 +93,14 @@ def decode_class(data: Any) -> Any:
         importlib.import_module(module)
     except ImportError as error:
         raise Unportable(f"the class {module}.{name} is needed, and {error}") from error
-    cls = _named(module, name)
-    if declared:
+    found = _named(module, name)
+    if declared and callable(found):
         form, constructor = declared
-        return constructor_class(cls(_as_tuples(form)), constructor)
-    if not isinstance(cls, type):
+        declaration: Any = found(_as_tuples(form))
+        return constructor_class(declaration, constructor)
+    if not isinstance(found, type):
         raise Unportable(f"the class {module}.{name} is needed, and it is not there")
-    return cls
+    return found
 
 
 def _as_tuples(data: Any) -> Any:

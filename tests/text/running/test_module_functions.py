@@ -267,7 +267,7 @@ def test_python_code_calls_modules(executor):
     assert relay.relay(matches, **on)(Nil()) == (0, "Nil")
     assert relay.relay(returns_values, **on)(np.int32(3)).fields[1] == upto(3)
     distance, (values, one) = relay.relay(keywords, **on)(X)
-    assert distance == 9 and close(values, X) and one == 1 and np.asarray(one).dtype == np.int32
+    assert distance == 9 and close(values, X) and one == 1 and type(one).__name__ == "int32"
 
 
 def test_errors_where_python_code_calls_modules():
