@@ -145,13 +145,19 @@ def is_run_time(dim: DimLike) -> bool:
 
 
 def divide(a: DimLike, b: DimLike) -> DimLike:
-    """`a // b`: exact where the polynomial divides, else an opaque atom."""
+    """`a // b`: exact where the polynomial divides, else an opaque atom.
+
+    By a positive number the result is in a normal form: `(b*q + r) // b = q + r // b`, where the coefficients of `r` are in
+    [0, b), and `(x // c + r) // b = (x + c*r) // (c*b)`.
+    """
     if isinstance(a, int) and isinstance(b, int):
         return a // b
     if a == b:
         return 1
     if isinstance(b, int) and isinstance(a, Dim) and all(c % b == 0 for c in a.terms.values()):
         return simplify(Dim({m: c // b for m, c in a.terms.items()}, a.atoms))
+    if isinstance(a, Dim) and isinstance(b, int) and b > 0:
+        return _divided(a, b)
     if isinstance(a, Dim) and isinstance(b, Dim) and len(b.terms) == 1:
         ((divisor, coefficient),) = b.terms.items()
         quotient: dict[Monomial, int] = {}
@@ -167,8 +173,32 @@ def divide(a: DimLike, b: DimLike) -> DimLike:
             quotient[tuple(rest)] = c // coefficient
         else:
             return simplify(Dim(quotient, a.atoms))
+    return _quotient(a, b)
+
+
+def _divided(a: Dim, b: int) -> DimLike:
+    """`a // b` in its normal form."""
+    whole = simplify(Dim({m: c // b for m, c in a.terms.items()}, a.atoms))
+    rest = simplify(Dim({m: c % b for m, c in a.terms.items()}, a.atoms))
+    if isinstance(rest, int):
+        return whole
+    names = [m for m in rest.terms if m]
+    if len(names) == 1 and len(names[0]) == 1 and rest.terms[names[0]] == 1 and names[0][0] in rest.atoms:
+        _, (x, c) = rest.atoms[names[0][0]]
+        if isinstance(c, int) and c > 0:
+            return whole + divide(x + c * rest.terms.get((), 0), b * c)
+    return whole + _quotient(rest, b)
+
+
+def _quotient(a: DimLike, b: DimLike) -> Dim:
+    """`a // b` as an opaque atom."""
     name = f"({a})//({b})"
     return Dim({(name,): 1}, {name: ("floordiv", (a, b))})
+
+
+def told_by_run(a: DimLike, b: DimLike) -> bool:
+    """Whether only a run tells if two sizes are equal: a value decides one, or one was divided."""
+    return a != b and any(isinstance(d, Dim) and (d.atoms or is_run_time(d)) for d in (a, b))
 
 
 def may_be_equal(a: DimLike, b: DimLike) -> bool:

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from ...abstract.dims import Dim, DimLike, fresh_size, is_run_time, never_negative
+from ...abstract.dims import Dim, DimLike, fresh_size, is_run_time, never_negative, told_by_run
 from ...abstract.types import INT, INTS, Array, NoneT, Scalar, Str, Struct, Type, float_dtype, numpy_dtype
 from ...ir.build import Builder, Var
 from ...ir.node import Apply, Constant, Graph, Node
@@ -125,7 +125,7 @@ def agreeing(b: Builder, name: str, *operands: Var) -> tuple[Var, ...]:
 
     A ShapeError is raised there where they are not, also where NumPy would repeat the only element of an axis that a value decides.
     """
-    if not any(is_run_time(d) for x in operands for d in x.shape):
+    if not any(isinstance(d, Dim) and (d.atoms or is_run_time(d)) for x in operands for d in x.shape):
         return operands
     rank = max(len(x.shape) for x in operands)
     shapes = [list(x.shape) for x in operands]
@@ -134,7 +134,7 @@ def agreeing(b: Builder, name: str, *operands: Var) -> tuple[Var, ...]:
         chosen = leading(sizes)
         for shape in shapes:
             if len(shape) >= axis and shape[-axis] != 1 and shape[-axis] != chosen:
-                if is_run_time(shape[-axis]) or is_run_time(chosen):
+                if told_by_run(shape[-axis], chosen):
                     require_equal(b, name, chosen, shape[-axis], -axis)
                     shape[-axis] = chosen
     return tuple(
@@ -170,7 +170,7 @@ def require_equal(b: Builder, name: str, one: DimLike, other: DimLike, axis: int
 def with_size(b: Builder, name: str, x: Var, axis: int, size: DimLike) -> Var:
     """An array that must have a size along an axis, where only a run tells whether it has; that is checked. Else the array."""
     have = x.shape[axis]
-    if have == size or not (is_run_time(have) or is_run_time(size)):
+    if not told_by_run(have, size):
         return x
     require_equal(b, name, size, have, axis)
     shape = list(x.shape)

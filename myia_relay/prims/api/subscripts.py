@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from ...abstract.dims import Dim, DimLike, is_run_time, never_negative, product
+from ...abstract.dims import Dim, DimLike, is_run_time, never_negative, product, told_by_run
 from ...abstract.types import INTS, Array, Scalar
 from ...ir.build import Builder, Var
 from ...ir.node import Apply, Constant
@@ -501,7 +501,7 @@ def fitted(b: Builder, value: Var, shape: tuple[DimLike, ...]) -> Var:
     """An assigned value whose sizes are those of what it replaces, where only a run tells whether they are; that is checked."""
     own = list(value.shape)
     for k, (have, want) in enumerate(zip(own, shape, strict=True)):
-        if have not in (want, 1) and (is_run_time(have) or is_run_time(want)):
+        if have != 1 and told_by_run(have, want):
             require_equal(b, "assignment", want, have, k - len(shape))
             own[k] = want
     return value if tuple(own) == value.shape else reshape(value, shape=tuple(own))
