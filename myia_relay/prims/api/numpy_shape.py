@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import math
+from functools import reduce
+from itertools import combinations
 
 import numpy as np
 
-from ...abstract.dims import Dim, DimLike, is_run_time, may_be_equal, product
+from ...abstract.dims import Dim, DimLike, is_run_time, may_be_equal, never_negative, product
 from ...abstract.types import Array, Scalar, numpy_dtype
 from ...ir.build import Builder, Var
 from ...utils.errors import ShapeError, TypeError_
@@ -48,13 +50,6 @@ def array_of(b: Builder, x, what: str) -> Var:
     return x if isinstance(x.type, Array) else as_array(x)
 
 
-def static_shape(b: Builder, shape, what: str) -> tuple[DimLike, ...]:
-    """A shape argument: an int or a tuple of ints, each a number, the size of an axis or computed at run time."""
-    if isinstance(shape, Var) or not hasattr(shape, "__iter__"):
-        shape = (shape,)
-    return tuple(size_argument(b, d, f"{what}: a size") for d in shape)
-
-
 def sizes_of(b: Builder, shape, what: str, negative: str = NEGATIVE) -> tuple[DimLike, ...]:
     """The shape of an array that is made: as `static_shape`, and no size is negative; see `static_size`."""
     if isinstance(shape, Var) or not hasattr(shape, "__iter__"):
@@ -62,43 +57,110 @@ def sizes_of(b: Builder, shape, what: str, negative: str = NEGATIVE) -> tuple[Di
     return tuple(static_size(b, d, f"{what}: a size", negative) for d in shape)
 
 
-def full_shape(b: Builder, x: Var, shape: tuple[DimLike, ...], what: str) -> tuple[DimLike, ...]:
-    """A shape with its -1 resolved; where run-time sizes decide it, at run time.
+ONE_UNKNOWN = "can only specify one unknown dimension"
+
+
+def full_shape(b: Builder, x: Var, given: tuple[DimLike | Var, ...]) -> tuple[DimLike, ...]:
+    """The shape that an array is given: the negative size is what is left, also where only a run tells which one that is.
+
+    Args:
+        b: the builder.
+        x: the array.
+        given: numbers, sizes of axes, and ints computed at run time.
 
     Raises:
-        ShapeError: there is more than one -1, or the sizes do not fit.
+        ShapeError: more than one size is negative, or they do not fit. Where only a run tells, that raises ValueError.
     """
-    unknown = [i for i, d in enumerate(shape) if isinstance(d, int) and d == -1]
-    if len(unknown) > 1:
-        raise ShapeError(f"{what}: can only specify one unknown dimension")
+    numbers = tuple(d for d in given if not isinstance(d, Var))
+    unknown = sum(_is_unknown(d) for d in given)
+    if unknown > 1:
+        raise ShapeError(f"reshape: {ONE_UNKNOWN}")
+    if len(numbers) < len(given):
+        return _computed_shape(b, x, given)
     if unknown:
-        known = product(d for d in shape if not (isinstance(d, int) and d == -1))
-        size = product(x.shape)
-        divides = not isinstance(known, Dim) or not getattr(size // known, "atoms", None)  # by a size that may be 0
-        if known != 0 and (is_run_time(known) or is_run_time(size)) and getattr(size // known, "atoms", None):
-            have, others = size_value(b, size), size_value(b, known)
-            fits = P.logical_and(P.ne(others, others.const(0)), P.eq(P.mod(have, others), have.const(0)))
-            refuse_reshape(b, fits, have, shape)
-            rest = bind_size(b, P.floordiv(have, others))
-            return tuple(rest if i == unknown[0] else d for i, d in enumerate(shape))
-        if known == 0 or not divides or (isinstance(size, int) and isinstance(known, int) and size % known):
-            raise ShapeError(f"cannot reshape array of shape {show_shape(x.shape)} into shape {show_shape(shape)}")
-        shape = tuple(size // known if i == unknown[0] else d for i, d in enumerate(shape))
-    return shape
+        rest = _what_is_left(b, x, numbers)
+        return tuple(rest if _is_unknown(d) else d for d in numbers)
+    have, want = product(x.shape), product(numbers)
+    if have != want and may_be_equal(have, want):
+        refuse_reshape(b, P.eq(size_value(b, have), size_value(b, want)), x, numbers)
+    return numbers
 
 
-def refuse_reshape(b: Builder, fits: Var, size: Var, shape: tuple[DimLike, ...]) -> None:
-    """Raise at run time, in NumPy's words, unless an array of a size fits into a shape, in which -1 may stand for a size."""
-    known = [not (isinstance(d, int) and d == -1) for d in shape]
+def _is_unknown(size: DimLike | Var) -> bool:
+    return isinstance(size, int) and size < 0
+
+
+def _what_is_left(b: Builder, x: Var, shape: tuple[DimLike, ...]) -> DimLike:
+    """The size that stands for -1 in a shape.
+
+    Raises:
+        ShapeError: there is none.
+    """
+    others = [d for d in shape if not _is_unknown(d)]
+    size, known = product(x.shape), product(others)
+    rest = 0 if known == 0 else size // known
+    exact, at_run_time = rest * known == size, is_run_time(known) or is_run_time(size)
+    if known == 0 or not (exact or at_run_time or (isinstance(known, int) and isinstance(size, Dim))):
+        raise ShapeError(f"cannot reshape array of shape {show_shape(x.shape)} into shape {show_shape(shape)}")
+    if exact and never_negative(known - 1):
+        return rest
+    fits, left = _divided(size_value(b, size), [size_value(b, d) for d in others])
+    refuse_reshape(b, fits, x, shape)
+    return rest if exact or not at_run_time else bind_size(b, left)
+
+
+def _computed_shape(b: Builder, x: Var, given: tuple[DimLike | Var, ...]) -> tuple[DimLike, ...]:
+    """A shape with ints computed at run time.
+
+    Raises:
+        ShapeError: no ints fit.
+    """
+    size, known = product(x.shape), product(d for d in given if not isinstance(d, Var) and not _is_unknown(d))
+    if known == 0 and isinstance(size, int) and size:
+        shown = show_shape(tuple("?" if isinstance(d, Var) else d for d in given))
+        raise ShapeError(f"cannot reshape array of shape {show_shape(x.shape)} into shape {shown}")
+    have = size_value(b, size)
+    sizes = {k: d if isinstance(d, Var) else size_value(b, d) for k, d in enumerate(given)}
+    below = {k: P.lt(d, d.const(0)) for k, d in sizes.items() if isinstance(given[k], Var) or _is_unknown(given[k])}
+    literal = [k for k in below if not isinstance(given[k], Var)]
+    for one, other in combinations(below.values(), 2):
+        guard(b, P.logical_not(P.logical_and(one, other)), ValueError, ONE_UNKNOWN)
+    if len(below) == 1 and isinstance(known, int) and known and size // known * known == size:
+        ((k, negative),) = below.items()  # the size is the same, whether it is computed or what is left
+        refuse_reshape(b, P.logical_or(negative, P.eq(sizes[k], size_value(b, size // known))), x, given)
+        return tuple(size // known if isinstance(d, Var) else d for d in given)
+    fits, rest = _divided(have, [P.where(below[k], d.const(1), d) if k in below else d for k, d in sizes.items()])
+    if not literal:
+        whole = P.where(P.eq(have, have.const(0)), P.logical_not(fits), P.logical_and(fits, P.eq(rest, have.const(1))))
+        refuse_reshape(b, P.logical_or(reduce(P.logical_or, below.values()), whole), x, given)
+    for k in literal or below:
+        refuse_reshape(b, P.logical_or(P.logical_not(below[k]), fits), x, (*given[:k], -1, *given[k + 1 :]))
+    for k in below:  # after the checks: what is no size is not bound
+        sizes[k] = rest if k in literal else sizes[k] if literal else P.where(below[k], rest, sizes[k])
+    return tuple(bind_size(b, sizes[k]) if isinstance(d, Var) or _is_unknown(d) else d for k, d in enumerate(given))
+
+
+def _divided(have: Var, sizes: list[Var]) -> tuple[Var, Var]:
+    """Whether sizes divide a number of elements, and the quotient. One by one: their product may be too great for an int."""
+    fits, left = P.ge(have, have.const(0)), have
+    for d in sizes:
+        by = P.maximum(d, d.const(1))
+        fits = P.logical_and(fits, P.logical_and(P.eq(by, d), P.eq(P.mod(left, by), left.const(0))))
+        left = P.floordiv(left, by)
+    return fits, left
+
+
+def refuse_reshape(b: Builder, fits: Var, x: Var, shape: tuple[DimLike | Var, ...]) -> None:
+    """Raise at run time, in NumPy's words, unless an array fits into a shape, in which -1 may stand for a size."""
+    known = [not _is_unknown(d) for d in shape]
     first = known.index(True) if any(known) else len(known)  # NumPy does not show what it would compute before that
-    sizes = [size_value(b, d) if k else None for d, k in zip(shape, known, strict=True)]
     parts: list[str | int] = ["cannot reshape array of size ", 0, " into shape ("]
-    operands = [size]
-    for d in sizes[first:]:
+    operands = [size_value(b, product(x.shape))]
+    for d, k in list(zip(shape, known, strict=True))[first:]:
         if len(parts) > 3:
             parts.append(",")
-        parts.append("newaxis" if d is None else len(operands))
-        operands += [] if d is None else [d]
+        parts.append(len(operands) if k else "newaxis")
+        operands += [d if isinstance(d, Var) else size_value(b, d)] if k else []
     parts.append(",)" if len(shape) == 1 else ")")
     guard(b, fits, ValueError, *parts, operands=tuple(operands))
 
@@ -107,12 +169,8 @@ def refuse_reshape(b: Builder, fits: Var, size: Var, shape: tuple[DimLike, ...])
 def numpy_reshape(b: Builder, a, shape) -> Var:
     """np.reshape."""
     x = array_of(b, a, "np.reshape")
-    given = static_shape(b, shape, "reshape")
-    shape = full_shape(b, x, given, "reshape")
-    have, want = product(x.shape), product(shape)
-    if have != want and may_be_equal(have, want):
-        refuse_reshape(b, P.eq(size_value(b, have), size_value(b, want)), size_value(b, have), given)
-    return reshape(x, shape=shape)
+    given = (shape,) if isinstance(shape, Var) or not hasattr(shape, "__iter__") else shape
+    return reshape(x, shape=full_shape(b, x, tuple(size_argument(b, d, "reshape: a size") for d in given)))
 
 
 @method("reshape")
@@ -525,4 +583,4 @@ def size(b: Builder, a, axis=None):
 
 method("size", attribute=True)(lambda b, x: size(b, x))
 
-__all__ = ["array_of", "full", "math", "shape_value", "static_shape"]
+__all__ = ["array_of", "full", "math", "shape_value"]

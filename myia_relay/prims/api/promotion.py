@@ -81,14 +81,15 @@ def static_index(x, what: str) -> int:
 NEGATIVE = "negative dimensions are not allowed"  # what most functions of NumPy say
 
 
-def size_argument(b: Builder, x, what: str, negative: str = NEGATIVE) -> DimLike:
-    """A size that an argument says, or -1: an int, the size of an axis, or a new symbol for an int that is computed at run time.
+def size_argument(b: Builder, x, what: str) -> DimLike | Var:
+    """A size that an argument says: an int, the size of an axis, or an int that is computed at run time and may be negative.
 
     Raises:
         TypeError_: it is no int.
     """
     if static_int(x) is None and isinstance(x, Var) and x.type in (INT, *map(Scalar, INTS)):
-        return run_time_size(b, as_int(b, x, what), negative)
+        size = as_int(b, x, what)
+        return b.sizes.get(_value_key(size.node), size)
     return require_static_int(x, what)
 
 
@@ -197,7 +198,9 @@ def static_size(b: Builder, x, what: str, negative: str = NEGATIVE) -> DimLike:
         TypeError_: it is no int.
         ShapeError: it is negative. Where only a run tells, that raises ValueError.
     """
-    size = size_argument(b, x, what, negative)
+    size = size_argument(b, x, what)
+    if isinstance(size, Var):
+        return run_time_size(b, size, negative)
     if isinstance(size, Dim):
         if not never_negative(size):
             value = size_value(b, size)
