@@ -225,7 +225,7 @@ def test_definitions(case):
 
 
 def test_products_of_floats_that_are_quantised_by_their_range():
-    x = RNG.standard_normal((3, 5, 24)).astype(np.float32)
+    x = np.random.default_rng(5).standard_normal((3, 5, 24)).astype(np.float32)
     f = relay.from_onnx(model_of("DynamicQuantizeMatMul", [x, MB, BS, None, BS], {}))
     scale = np.float32((x.max() - x.min()) / 255)
     zero = np.rint(-x.min() / scale)
@@ -259,13 +259,14 @@ def test_refusals(name, inputs, attributes, message):
 
 def network() -> Any:
     """A small one in floats, of operators that the quantiser knows."""
+    rng = np.random.default_rng(3)
     weights = {
-        "w1": RNG.normal(0, 0.3, (8, 3, 3, 3)),
-        "w2": RNG.normal(0, 0.1, (8, 8, 3, 3)),
-        "w3": RNG.normal(0, 0.4, (8, 1, 3, 3)),
-        "w4": RNG.normal(0, 0.3, (5, 16)),
-        "b1": RNG.normal(0, 0.1, 8),
-        "b4": RNG.normal(0, 0.1, 5),
+        "w1": rng.normal(0, 0.3, (8, 3, 3, 3)),
+        "w2": rng.normal(0, 0.1, (8, 8, 3, 3)),
+        "w3": rng.normal(0, 0.4, (8, 1, 3, 3)),
+        "w4": rng.normal(0, 0.3, (5, 16)),
+        "b1": rng.normal(0, 0.1, 8),
+        "b4": rng.normal(0, 0.1, 5),
     }
     text = """
         <ir_version: 8, opset_import: ["" : 17]>
@@ -308,7 +309,8 @@ def test_what_the_quantiser_of_onnx_runtime_writes(tmp_path, signed):
         def get_next(self):
             return self.left.pop() if self.left else None
 
-    data = [RNG.standard_normal((2, 3, 12, 12)).astype(np.float32) for _ in range(4)]
+    rng = np.random.default_rng(4)
+    data = [rng.standard_normal((2, 3, 12, 12)).astype(np.float32) for _ in range(4)]
     source, target = tmp_path / "float.onnx", tmp_path / "int8.onnx"
     onnx.save(network(), source)
     quantization.quantize_static(
