@@ -13,6 +13,7 @@ from html import escape
 from typing import Any
 
 from ..abstract.types import Array, Ref
+from ..ir.exact import exact_text
 from ..ir.node import Apply, Constant, Graph, Node, applies
 from ..ir.prim import Primitive
 from ..ir.rewrite import inner_graphs
@@ -47,6 +48,13 @@ class GraphView:
         return to_text(self.graph)
 
     __repr__ = __str__
+
+    def exact(self) -> tuple[str, dict[str, Any]]:
+        """The graph as text that is read back, with all constants, and the objects that its symbols (`$Name`) stand for.
+
+        `myia_relay.ir.reading.read_graph(text, symbols)` gives an equal graph. Only of typed graphs, all stages but "parsed".
+        """
+        return exact_text(self.graph)
 
     def to_dot(self) -> str:
         """The graph in the language of Graphviz, with nested graphs as clusters."""
