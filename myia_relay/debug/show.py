@@ -9,11 +9,12 @@ have that.
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from html import escape
 from typing import Any
 
 from ..abstract.types import Array, Ref
-from ..ir.exact import exact_text
+from ..ir.exact import exact_text, read_graph
 from ..ir.node import Apply, Constant, Graph, Node, applies
 from ..ir.prim import Primitive
 from ..ir.rewrite import inner_graphs
@@ -49,12 +50,37 @@ class GraphView:
 
     __repr__ = __str__
 
-    def exact(self) -> tuple[str, dict[str, Any]]:
-        """The graph as text that is read back, with all constants, and the objects that its symbols (`$Name`) stand for.
+    def exact(self) -> str:
+        """The graph as text with all constants, attributes and types, which `from_text` reads back; of all stages but "parsed".
 
-        `myia_relay.ir.reading.read_graph(text, symbols)` gives an equal graph. Only of typed graphs, all stages but "parsed".
+        It runs from line to line as what `print` shows. Objects that no text can hold are names in it: `symbols` has them.
+
+        Raises:
+            ValueError_: the graph is a parsed one, which says what the function's source says.
         """
-        return exact_text(self.graph)
+        return exact_text(self.graph)[0]
+
+    @property
+    def symbols(self) -> dict[str, Any]:
+        """The objects that `$names` stand for in the exact text: models, classes, functions, families of data types.
+
+        Raises:
+            ValueError_: the graph is a parsed one.
+        """
+        return exact_text(self.graph)[1]
+
+    @classmethod
+    def from_text(cls, text: str, symbols: Mapping[str, Any] | None = None) -> GraphView:
+        """The graph of an exact text, which is checked as the compiler checks its own graphs.
+
+        Args:
+            text: as `exact` writes it.
+            symbols: the objects that `$names` stand for.
+
+        Raises:
+            ParseError: it is no such text, or no graph that could be compiled; at its line.
+        """
+        return cls(read_graph(text, symbols))
 
     def to_dot(self) -> str:
         """The graph in the language of Graphviz, with nested graphs as clusters."""
@@ -196,7 +222,7 @@ class _Contents:
                 else fn.name,
                 "arguments": [operand(a) for a in node.args],
                 "keywords": list(node.keywords),
-                "attributes": {k: names._attr(v) for k, v in node.attrs.items()},
+                "attributes": {k: names.attr(v) for k, v in node.attrs.items()},
                 "graphs": [names.graph_names[g] for g in inner_graphs(node) if g in names.graph_names],
                 "file": place.line[0] or None,
                 "line": place.line[1] or None,

@@ -12,10 +12,11 @@ f(%x):
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 from ..abstract.types import Type
-from .node import Apply, Constant, Graph, Node, Parameter
+from .node import Apply, Constant, Graph, Node
 from .walk import graphs_reachable, operands
 
 _INDENT = "  "
@@ -27,7 +28,7 @@ def to_text(graph: Graph) -> str:
 
 
 class Printer:
-    """Names nodes and graphs uniquely, and prints.
+    """Names nodes and graphs uniquely, and prints. How constants, attributes and types are written is for subclasses to say.
 
     Attributes:
         reachable: the graph and what it refers to.
@@ -39,10 +40,10 @@ class Printer:
         self.reachable = graphs_reachable(graph)
         self.graph_names: dict[Graph, str] = {}
         self.node_names: dict[Node, str] = {}
-        taken: dict[str, int] = {}
+        taken = Names()
         for g in self.reachable:
-            self.graph_names[g] = _unique(g.name, taken)
-        self.taken_nodes: dict[str, int] = {}
+            self.graph_names[g] = taken.unique(g.name)
+        self.taken_nodes = Names()
         self.count = 0
         self.printed: set[Graph] = set()
         self.lines: list[str] = []
@@ -71,12 +72,13 @@ class Printer:
             if item in self.printed:
                 continue
             self.printed.add(item)
-            head = ", ".join(f"%{self.node_names[x]}{_typed(x)}" for x in item.params)
             mark = "" if depth == 0 else "@"
-            self.lines.append(f"{_INDENT * depth}{mark}{self.graph_names[item]}({head}):")
+            self.lines.append(f"{_INDENT * depth}{mark}{self.head(item)}:")
             todo: list[tuple] = []
             for node in item.nodes:
-                todo.append(("line", f"%{self.node_names[node]} = {self.apply(node)}{_comment(node)}", depth + 1))
+                todo.append(
+                    ("line", f"%{self.node_names[node]} = {self.apply(node)}{self.typed(node, '  # ')}", depth + 1)
+                )
                 todo.extend(("graph", g, depth + 2) for g in self._nested(node, item))
             todo.append(("line", f"return {self.ref(item.output)}", depth + 1))
             todo[-1:-1] = [("graph", g, depth + 2) for g in self._nested(item.output, item)]
@@ -92,22 +94,61 @@ class Printer:
         for g in self.reachable:
             for node in [*g.params, *g.nodes]:
                 if node.name and node.name.replace("$", "").replace(".", "").isidentifier():
-                    self.node_names[node] = _unique(node.name, self.taken_nodes)
+                    self.node_names[node] = self.taken_nodes.unique(node.name)
                 else:
                     self.node_names[node] = str(self.count)
                     self.count += 1
 
+    def head(self, graph: Graph) -> str:
+        """A graph's name and parameters."""
+        params = (f"%{self.node_names[x]}{self.typed(x, ': ')}" for x in graph.params)
+        return f"{self.graph(graph)}({', '.join(params)})"
+
+    def graph(self, graph: Graph) -> str:
+        """The name of a graph."""
+        return self.graph_names.get(graph, graph.name)
+
+    def typed(self, node: Node, mark: str) -> str:
+        """A mark and the type of a node; empty where it has none."""
+        return f"{mark}{self.type(node.type)}" if node.type is not None else ""
+
     def ref(self, node: Node) -> str:
         """A node as an operand."""
         if isinstance(node, Constant):
-            return self._constant(node.value)
+            return self.constant(node)
         if node in self.node_names:
             return f"%{self.node_names[node]}"
         return f"%?{node.name or ''}"
 
-    def _constant(self, value: Any) -> str:
+    def apply(self, node: Apply) -> str:
+        """An application without its result."""
+        fn = node.fn
+        if isinstance(fn, Graph):
+            head = f"@{self.graph(fn)}"
+        elif isinstance(fn, Node):
+            head = self.ref(fn)
+        else:
+            head = self.primitive(fn)
+        plain = len(node.args) - len(node.keywords)
+        args = [self.ref(a) for a in node.args[:plain]]
+        args += [f"{k}={self.ref(a)}" for k, a in zip(node.keywords, node.args[plain:], strict=True)]
+        return f"{head}{self.attrs(node.attrs)}({', '.join(args)})"
+
+    def attrs(self, attrs: Mapping[str, Any]) -> str:
+        """Attributes in braces; empty where there are none."""
+        return "{" + ", ".join(f"{k}={self.attr(v)}" for k, v in attrs.items()) + "}" if attrs else ""
+
+    # ------------------------------------------------ what says more in an exact text
+
+    def primitive(self, fn: Any) -> str:
+        """What is applied, if it is neither a graph nor a node."""
+        return getattr(fn, "name", str(fn))
+
+    def constant(self, node: Constant) -> str:
+        """A constant; a large one by its class alone."""
+        value = node.value
         if isinstance(value, Graph):
-            return f"@{self.graph_names.get(value, value.name)}"
+            return f"@{self.graph(value)}"
         if type(value).__name__ in ("FreeName", "Syntax", "Primitive"):
             return value.name
         if callable(value) and hasattr(value, "__name__"):
@@ -115,39 +156,31 @@ class Printer:
         text = repr(value)
         return text if len(text) <= 60 else f"<{type(value).__name__}>"
 
-    def apply(self, node: Apply) -> str:
-        """An application without its result."""
-        fn = node.fn
-        if isinstance(fn, Graph):
-            head = f"@{self.graph_names.get(fn, fn.name)}"
-        elif isinstance(fn, Node):
-            head = self.ref(fn)
-        else:
-            head = getattr(fn, "name", str(fn))
-        plain = len(node.args) - len(node.keywords)
-        args = [self.ref(a) for a in node.args[:plain]]
-        args += [f"{k}={self.ref(a)}" for k, a in zip(node.keywords, node.args[plain:], strict=True)]
-        attrs = ""
-        if node.attrs:
-            attrs = "{" + ", ".join(f"{k}={self._attr(v)}" for k, v in node.attrs.items()) + "}"
-        return f"{head}{attrs}({', '.join(args)})"
-
-    def _attr(self, value) -> str:
+    def attr(self, value: Any) -> str:
+        """The value of an attribute."""
         if isinstance(value, Graph):
-            return f"@{self.graph_names.get(value, value.name)}"
+            return f"@{self.graph(value)}"
         if isinstance(value, list):
-            return "[" + ", ".join(self._attr(v[0] if isinstance(v, tuple) else v) for v in value) + "]"
+            return "[" + ", ".join(self.attr(v[0] if isinstance(v, tuple) else v) for v in value) + "]"
         return str(value) if isinstance(value, Type) else repr(value)
 
-
-def _unique(name: str, taken: dict[str, int]) -> str:
-    taken[name] = taken.get(name, 0) + 1
-    return name if taken[name] == 1 else f"{name}.{taken[name]}"
-
-
-def _typed(node: Parameter) -> str:
-    return f": {node.type}" if node.type is not None else ""
+    def type(self, t: Any) -> str:
+        """A type."""
+        return str(t)
 
 
-def _comment(node: Node) -> str:
-    return f"  # {node.type}" if node.type is not None else ""
+class Names:
+    """Names that are taken."""
+
+    def __init__(self):
+        self._last: dict[str, int] = {}  # name -> the last number that was added to it
+
+    def unique(self, name: str) -> str:
+        """A name, with a number added where it is taken; it is taken then."""
+        found, number = name, self._last.get(name, 1)
+        while found in self._last:
+            number += 1
+            found = f"{name}.{number}"
+        self._last[name] = number
+        self._last.setdefault(found, 1)
+        return found

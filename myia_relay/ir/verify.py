@@ -83,7 +83,7 @@ def _graph(graph: Graph, where: str, transforms: bool) -> None:
             _argument(graph, where, f"{label}: argument {i}", arg, known)
         if not isinstance(node.type, Type):
             _fail(where, graph, f"{label}: has no type")
-        problem = _application(node, transforms)
+        problem = problem_of(node, transforms)
         if problem:
             _fail(where, graph, f"{label}: {problem}")
         known.add(node)
@@ -102,7 +102,7 @@ def _argument(graph: Graph, where: str, what: str, arg: Node, known: set[Node]) 
     _fail(where, graph, f"{what} belongs to another graph")
 
 
-def _application(node: Apply, transforms: bool) -> str | None:
+def problem_of(node: Apply, transforms: bool = True) -> str | None:
     """What is wrong with an application; None if nothing is."""
     types = tuple(a.type for a in node.args)
     if isinstance(node.fn, Graph):
