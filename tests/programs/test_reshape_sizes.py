@@ -5,7 +5,7 @@ import linecache
 import numpy as np
 import pytest
 
-from myia_relay import Float64, ShapeError, Tensor, grad, relay, vmap
+from myia_relay import CompileError, Float64, ShapeError, Tensor, grad, relay, vmap
 from tests.programs.compare import differences
 
 X = np.linspace(-1.0, 2.0, 12)
@@ -94,6 +94,34 @@ def test_vmap(executor):
     assert np.allclose(of_each(np.stack([X, X]), np.array([-1, 4])), [X.reshape(4, 3).sum(0)] * 2)
     with pytest.raises(ValueError, match=r"cannot reshape array of size 12 into shape \(5,3\)"):
         of_each(np.stack([X, X]), np.array([4, 5]))
+    own_sizes = relay(executor=executor)(vmap(lambda x, k: np.sum(x.reshape(k, -1)[0])))
+    with pytest.raises(CompileError, match="the size of this array differs between the examples of vmap"):
+        own_sizes(np.stack([X, X]), np.array([3, 4]))
+
+
+def either(x, k):
+    if k < 0:
+        return x.reshape(k, 4), x.reshape(k)
+    return x.reshape(4, k), x.reshape(12)[k:]
+
+
+def steps(x, k):
+    total = 0.0
+    for i in range(3):
+        y = x.reshape(k - i, -1 if i else 4)
+        total = total + np.sum(y[0])
+    return total
+
+
+def test_branches_and_loops(executor):
+    """Branches differ in sizes that are computed."""
+    f = relay(executor=executor)(either)
+    for k in (-1, 3):
+        assert not differences(f(X, k), either(X, k))
+    g = relay(executor=executor)(steps)
+    assert np.allclose(g(X, 3), steps(X, 3))
+    with pytest.raises(ValueError, match="can only specify one unknown dimension"):
+        g(X, -1)
 
 
 def test_sizes_of_other_types_are_refused():

@@ -127,8 +127,9 @@ def _computed_shape(b: Builder, x: Var, given: tuple[DimLike | Var, ...]) -> tup
         guard(b, P.logical_not(P.logical_and(one, other)), ValueError, ONE_UNKNOWN)
     if len(below) == 1 and isinstance(known, int) and known and size // known * known == size:
         ((k, negative),) = below.items()  # the size is the same, whether it is computed or what is left
-        refuse_reshape(b, P.logical_or(negative, P.eq(sizes[k], size_value(b, size // known))), x, given)
-        return tuple(size // known if isinstance(d, Var) else d for d in given)
+        rest = size_value(b, size // known)
+        refuse_reshape(b, P.logical_or(negative, P.eq(sizes[k], rest)), x, given)
+        return tuple(bind_size(b, rest) if isinstance(d, Var) else d for d in given)  # branches may differ in it
     fits, rest = _divided(have, [P.where(below[k], d.const(1), d) if k in below else d for k, d in sizes.items()])
     if not literal:
         whole = P.where(P.eq(have, have.const(0)), P.logical_not(fits), P.logical_and(fits, P.eq(rest, have.const(1))))
