@@ -2,13 +2,14 @@
 flipped.
 
 Those of sequences and volumes are that of images: a sequence is an image of height 1, and the windows of a volume along its depth
-become channels. A dilated filter is one with zeros in between.
+become channels. `prims.api.dilated` computes with dilated filters; along a depth, and transposed, they have zeros in between.
 """
 
 from __future__ import annotations
 
 from ...abstract.dims import is_known, known_size
 from ...ir.build import Builder, Var
+from ...prims.api.dilated import dilated_conv2d
 from ...prims.api.nn_api import images, resolve_padding, windows, without_batch
 from ...prims.api.promotion import astype, operand, promote, strong
 from ...prims.ops import elementwise as P
@@ -106,10 +107,12 @@ def conv2d(b: Builder, x, weight, bias=None, strides=1, padding="valid", groups=
         (4, 8, 8)
     """
     x, added = images(b, x, "relay.conv2d")
-    x, weight, kernel = _filters(b, x, weight, dilation, 2, "relay.conv2d")
+    spread = windows(dilation, "dilation", 2)
+    x, weight, kernel = _filters(b, x, weight, 1, 2, "relay.conv2d")
     steps = windows(strides, "strides", 2)
-    sides = resolve_padding(padding, x.shape[2:], kernel, steps)
-    out = nn.conv2d(x, weight, strides=steps, padding=sides, groups=groups)
+    spans = tuple((k - 1) * d + 1 for k, d in zip(kernel, spread, strict=True))
+    sides = resolve_padding(padding, x.shape[2:], spans, steps)
+    out = dilated_conv2d(x, weight, steps, sides, groups, spread)
     return without_batch(_with_bias(b, out, bias, weight.shape[0], "relay.conv2d"), added)
 
 
@@ -134,11 +137,12 @@ def conv1d(b: Builder, x, weight, bias=None, strides=1, padding="valid", groups=
         (4, 6)
     """
     x, added = images(b, x, "relay.conv1d", 1)
-    x, weight, kernel = _filters(b, x, weight, dilation, 1, "relay.conv1d")
+    (gap,) = windows(dilation, "dilation", 1)
+    x, weight, (taps,) = _filters(b, x, weight, 1, 1, "relay.conv1d")
     steps = windows(strides, "strides", 1)
-    sides = resolve_padding(padding, x.shape[2:], kernel, steps)
+    sides = resolve_padding(padding, x.shape[2:], ((taps - 1) * gap + 1,), steps)
     image, filters = (reshape(v, shape=(*v.shape[:2], 1, v.shape[2])) for v in (x, weight))
-    out = nn.conv2d(image, filters, strides=(1, *steps), padding=((0, 0), *sides), groups=groups)
+    out = dilated_conv2d(image, filters, (1, *steps), ((0, 0), *sides), groups, (1, gap))
     out = reshape(out, shape=(*out.shape[:2], out.shape[3]))
     return without_batch(_with_bias(b, out, bias, weight.shape[0], "relay.conv1d"), added)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import numpy as np
 
@@ -11,6 +12,7 @@ from ....abstract.types import FLOATS, numpy_dtype
 from ....ir.build import Var
 from ....ir.prim import REGISTRY
 from ....library.rows import put_rows
+from ....prims.api.dilated import dilated_conv2d
 from ....prims.api.subscripts import checked_positions
 from ....prims.ops import elementwise as P
 from ....prims.ops import nn
@@ -89,6 +91,11 @@ def two_axes(x: Var, count: int) -> Var:
     return reshape(x, shape=(*x.shape[:2], 1, *x.shape[2:])) if count == 1 else x
 
 
+def of_image(numbers: tuple, other: Any) -> Any:
+    """What is said for the axes of an image, or for the last of them alone."""
+    return numbers if len(numbers) == 2 else (other, *numbers)
+
+
 @operator("Conv")
 def conv(
     c: Context,
@@ -106,7 +113,22 @@ def conv(
     """A convolution, in fact a correlation; over any number of axes, in groups."""
     count = len(x.shape) - 2
     attributes = {"auto_pad": auto_pad, "dilations": dilations, "group": group, "pads": pads, "strides": strides}
-    out = convolved(x, *plan_of(x, w, **attributes))
+    spread = given(dilations, count)
+    if 1 <= count <= 2 and any(d != 1 for d in spread):
+        _, steps, sides, _ = plan_of(x, w, **attributes)
+        if any(n < 0 for side in sides for n in side):
+            x, sides = padded(x, sides, 0), ((0, 0),) * count
+        out = dilated_conv2d(
+            two_axes(x, count),
+            two_axes(w, count),
+            of_image(steps, 1),
+            of_image(sides, (0, 0)),
+            group,
+            of_image(spread, 1),
+        )
+        out = out if count == 2 else reshape(out, shape=(*out.shape[:2], out.shape[3]))
+    else:
+        out = convolved(x, *plan_of(x, w, **attributes))
     if bias is not None:
         out = out + reshape(bias, shape=(*bias.shape, *(1,) * count))
     return out

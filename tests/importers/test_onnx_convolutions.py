@@ -1,0 +1,72 @@
+"""Convolutions of imported models: dilated ones, and images whose sizes are names."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+onnx = pytest.importorskip("onnx")
+
+from onnx import TensorProto, helper, numpy_helper  # noqa: E402
+from onnx.reference import ReferenceEvaluator  # noqa: E402
+
+from myia_relay import grad, relay  # noqa: E402
+
+RNG = np.random.default_rng(3)
+
+
+def convolution(x_shape, w_shape, operator: str = "Conv", **attributes):
+    w = RNG.standard_normal(w_shape)
+    graph = helper.make_graph(
+        [helper.make_node(operator, ["x", "w"], ["y"], **attributes)],
+        "convolution",
+        [helper.make_tensor_value_info("x", TensorProto.DOUBLE, x_shape)],
+        [helper.make_tensor_value_info("y", TensorProto.DOUBLE, None)],
+        [numpy_helper.from_array(w, "w")],
+    )
+    return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 18)], ir_version=9)
+
+
+def compare(model, f, x) -> None:
+    (want,) = ReferenceEvaluator(model).run(None, {"x": x})
+    got = f(x)
+    assert got.shape == want.shape and got.dtype == want.dtype
+    np.testing.assert_allclose(got, want, 1e-10, 1e-10)
+
+
+DILATED = {
+    "phases": ((1, 3, 24, 28), (4, 3, 3, 3), {"dilations": (2, 2), "pads": (2, 2, 2, 2)}),
+    "taps": ((1, 3, 9, 11), (4, 3, 3, 3), {"dilations": (3, 2), "pads": (2, 1, 3, 2)}),
+    "taps with strides": ((1, 3, 23, 20), (4, 3, 3, 3), {"dilations": (2, 3), "pads": (2, 1, 0, 3), "strides": (2, 2)}),
+    "depthwise": ((2, 4, 12, 16), (4, 1, 5, 5), {"dilations": (4, 4), "pads": (8, 8, 8, 8), "group": 4}),
+    "groups with strides": ((1, 4, 15, 16), (6, 2, 3, 3), {"dilations": (2, 3), "strides": (2, 1), "group": 2}),
+    "all but one tap in the padding": ((1, 3, 6, 8), (4, 3, 3, 3), {"dilations": (36, 36), "pads": (36, 36, 36, 36)}),
+    "taps of one side in the padding": ((1, 3, 6, 8), (4, 3, 3, 3), {"dilations": (6, 6), "pads": (6, 6, 6, 6)}),
+    "sequences": ((2, 4, 50), (6, 4, 2), {"dilations": (8,), "pads": (8, 0)}),
+}
+
+
+@pytest.mark.parametrize("name", DILATED)
+def test_dilated_convolutions(name):
+    x_shape, w_shape, attributes = DILATED[name]
+    model = convolution(x_shape, w_shape, **attributes)
+    f = relay.from_onnx(model)
+    x = RNG.standard_normal(x_shape)
+    compare(model, f, x)
+
+    # A convolution is linear in the images and in the filters, so that gradients are its transposes.
+    u, v = RNG.standard_normal(x_shape), RNG.standard_normal(f(x).shape)
+
+    def loss(x):
+        return np.sum(f(x) * v)
+
+    np.testing.assert_allclose(np.sum(grad(loss)(x) * u), loss(u), 1e-9)
+    np.testing.assert_allclose(np.sum(relay.grad(f, loss, (x,))["w"] * f.params["w"]), loss(x), 1e-9)
+
+
+def test_taps_in_the_padding_do_not_make_nan_of_infinities():
+    model = convolution((1, 1, 4, 4), (1, 1, 3, 3), dilations=(2, 2), pads=(2, 2, 2, 2))
+    x = np.zeros((1, 1, 4, 4))
+    x[0, 0, 1, 1] = np.inf
+    found = relay.from_onnx(model)(x)[0, 0]
+    assert np.isinf(found[1::2, 1::2]).all() and not np.isnan(found).any() and (found[::2] == 0).all()
