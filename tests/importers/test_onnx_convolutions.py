@@ -1,7 +1,5 @@
 """Convolutions of imported models: dilated ones, and images whose sizes are names."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 
@@ -10,7 +8,7 @@ onnx = pytest.importorskip("onnx")
 from onnx import TensorProto, helper, numpy_helper  # noqa: E402
 from onnx.reference import ReferenceEvaluator  # noqa: E402
 
-from myia_relay import grad, relay  # noqa: E402
+from myia_relay import Float64, ShapeError, Tensor, grad, relay  # noqa: E402
 
 RNG = np.random.default_rng(3)
 
@@ -28,8 +26,7 @@ def convolution(x_shape, w_shape, operator: str = "Conv", **attributes):
 
 
 def compare(model, f, x) -> None:
-    (want,) = ReferenceEvaluator(model).run(None, {"x": x})
-    got = f(x)
+    want, got = np.asarray(list(ReferenceEvaluator(model).run(None, {"x": x}))[0]), f(x)
     assert got.shape == want.shape and got.dtype == want.dtype
     np.testing.assert_allclose(got, want, 1e-10, 1e-10)
 
@@ -70,3 +67,60 @@ def test_taps_in_the_padding_do_not_make_nan_of_infinities():
     x[0, 0, 1, 1] = np.inf
     found = relay.from_onnx(model)(x)[0, 0]
     assert np.isinf(found[1::2, 1::2]).all() and not np.isnan(found).any() and (found[::2] == 0).all()
+
+
+OPEN = {
+    "strides": ((4, 3, 5, 3), {"pads": (2, 1, 0, 1), "strides": (2, 1)}),
+    "groups": ((6, 1, 3, 3), {"pads": (1, 1, 1, 1), "group": 3}),
+    "pointwise": ((5, 3, 1, 1), {}),
+    "many channels": ((2, 20, 3, 3), {"pads": (1, 1, 1, 1), "strides": (1, 2)}),
+}
+
+
+@pytest.mark.parametrize("name", OPEN)
+def test_one_compilation_serves_images_of_all_sizes(name):
+    w_shape, attributes = OPEN[name]
+    channels = w_shape[1] * attributes.get("group", 1)
+    model = convolution(("n", channels, "h", "w"), w_shape, **attributes)
+    f = relay.from_onnx(model)
+
+    def loss(x):
+        return np.sum(f(x) ** 2) / 2
+
+    loss.__annotations__["x"] = Tensor[Float64, ("n", channels, "h", "w")]
+
+    derivative = grad(loss)
+    for shape in ((1, 5, 6), (2, 7, 40), (0, 5, 5), (1, 33, 9)):
+        x = RNG.standard_normal((shape[0], channels, *shape[1:]))
+        compare(model, f, x)
+        u = RNG.standard_normal(x.shape)
+        np.testing.assert_allclose(np.sum(derivative(x) * u), np.sum(f(x) * f(u)), 1e-9)
+        gradient = relay.grad(f, loss, (x,))["w"]
+        np.testing.assert_allclose(np.sum(gradient * f.params["w"]), np.sum(f(x) ** 2), 1e-9)
+    assert f.cache_info().misses == 1 and derivative.cache_info().misses == 1
+
+
+def test_a_window_that_does_not_fit_into_an_image_of_open_size_is_refused():
+    f = relay.from_onnx(convolution(("n", 1, "h", "w"), (1, 1, 3, 3), pads=(0, 1, 0, 1)))
+    f(np.ones((1, 1, 3, 1)))
+    with pytest.raises(ShapeError, match="a window of 3 does not fit into an image of 2"):
+        f(np.ones((1, 1, 2, 4)))
+
+
+@pytest.mark.parametrize("operator", ["MaxPool", "AveragePool"])
+@pytest.mark.parametrize("ceil_mode", [0, 1])
+def test_pooling_of_images_of_all_sizes(operator, ceil_mode):
+    node = helper.make_node(
+        operator, ["x"], ["y"], kernel_shape=(3, 2), strides=(2, 2), pads=(1, 0, 1, 0), ceil_mode=ceil_mode
+    )
+    graph = helper.make_graph(
+        [node],
+        "pooling",
+        [helper.make_tensor_value_info("x", TensorProto.DOUBLE, ("n", 2, "h", "w"))],
+        [helper.make_tensor_value_info("y", TensorProto.DOUBLE, None)],
+    )
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 18)], ir_version=9)
+    f = relay.from_onnx(model)
+    for shape in ((1, 2, 7, 6), (2, 2, 6, 9), (1, 2, 3, 2), (3, 2, 4, 13)):
+        compare(model, f, RNG.standard_normal(shape))
+    assert f.cache_info().misses == 1

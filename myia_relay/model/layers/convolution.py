@@ -2,14 +2,14 @@
 flipped.
 
 Those of sequences and volumes are that of images: a sequence is an image of height 1, and the windows of a volume along its depth
-become channels. `prims.api.dilated` computes with dilated filters; along a depth, and transposed, they have zeros in between.
+become channels. For dilated filters see `prims.api.images.dilated`; along a depth, and transposed, they have zeros in between.
 """
 
 from __future__ import annotations
 
 from ...abstract.dims import is_known, known_size
 from ...ir.build import Builder, Var
-from ...prims.api.dilated import dilated_conv2d
+from ...prims.api.images.dilated import dilated_conv2d
 from ...prims.api.nn_api import images, resolve_padding, windows, without_batch
 from ...prims.api.promotion import astype, operand, promote, strong
 from ...prims.ops import elementwise as P

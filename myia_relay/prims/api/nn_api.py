@@ -7,10 +7,11 @@ primitives, so derivatives, batching and all back ends follow.
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 
 import numpy as np
 
-from ...abstract.dims import DimLike, product
+from ...abstract.dims import Dim, DimLike, never_negative, product
 from ...abstract.types import INTS, Array
 from ...ir.build import Builder, Var
 from ...ir.prim import REGISTRY, Primitive
@@ -26,7 +27,7 @@ from ..rules.relations import normalise_axes, normalise_axis, same_size, show_sh
 from .implementations import Implementation
 from .numpy_elementwise import dtype_name
 from .numpy_reductions import reducible, refuse_empty
-from .promotion import astype, floating, operand, strong, unwrap
+from .promotion import astype, floating, guard, operand, size_value, strong, unwrap
 
 NN_OPS: dict[str, Implementation] = {}
 
@@ -326,6 +327,16 @@ def resolve_padding(padding, size, kernel, strides, name: str = "padding") -> tu
     return tuple((before, after) for before, after in sides)
 
 
+def windows_fit(x: Var, window: Sequence[int], padding: Sequence[tuple[DimLike, DimLike]], name: str) -> None:
+    """Have a run check that windows fit into images whose sizes are not known, with padding; the primitives check known ones."""
+    for n, k, sides in zip(x.shape[2:], window, padding, strict=True):
+        spare = n + sides[0] + sides[1] - k
+        if isinstance(spare, Dim) and not never_negative(spare):
+            have = size_value(x.builder, n)
+            text = f"{name}: a window of {k} does not fit into an image of ", 0, f" with padding {tuple(sides)}"
+            guard(x.builder, P.ge(size_value(x.builder, spare), 0), ShapeError, *text, operands=(have,))
+
+
 LAYOUTS = {1: "(C, L)", 2: "(C, H, W)", 3: "(C, D, H, W)"}
 KINDS = {1: "a sequence", 2: "an image", 3: "a volume"}
 
@@ -358,6 +369,7 @@ def _pool(name: str, prim):
         kernel = windows(ksize, "ksize", 2)
         steps = kernel if strides is None else windows(strides, "strides", 2)
         sides = resolve_padding(padding, x.shape[2:], kernel, steps)
+        windows_fit(x, kernel, sides, f"relay.{name}")
         return without_batch(prim(x, ksize=kernel, strides=steps, padding=sides), added)
 
     maximum = prim is nn.max_pool

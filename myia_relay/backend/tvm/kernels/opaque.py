@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from tvm import tirx
 
-from ....abstract.dims import Dim, DimLike, product
+from ....abstract.dims import Dim, DimLike, is_known, product
 from ....abstract.types import Array
 from ....ir.node import Apply
 from ....ir.prim import REGISTRY
@@ -36,6 +36,7 @@ from .pooling import calls as pooling
 from .skinny_products import is_thin, is_vector, pack, packed_product, thin_product, vector_product
 from .small_products import is_small, small_product
 from .stacks import fourier, lapack
+from .tiles.open_convolution import OpenConv
 from .triangular_products import clear, is_quicker_turned, triangular_dot, turned
 from .winograd import is_winograd, winograd_conv
 
@@ -121,7 +122,7 @@ class Call:
         """How many threads are worth it; symbolic work counts as large."""
         return threads_count() if isinstance(work, Dim) or work >= limit else 1
 
-    def static(self, *sizes: DimLike) -> None:
+    def static(self, *sizes: DimLike, what: str = "images") -> None:
         """Refuse symbolic sizes where kernels need numbers.
 
         Raises:
@@ -129,7 +130,7 @@ class Call:
         """
         if not all(isinstance(s, int) for s in sizes):
             raise LoweringError(
-                f"{self.node.fn.name} needs images of known size; give the axes numbers instead of names"
+                f"{self.node.fn.name} needs {what} of known size; give the axes numbers instead of names"
             )
 
 
@@ -305,7 +306,7 @@ def _by_vector(c: Call, shape: tuple, matrix: Any, vector: Any, out: Any, trans:
 
 
 def _conv_shape(c: Call, image: tuple, filters: int, per_group: int, kernel: tuple) -> Conv:
-    c.static(*image, filters, per_group, *kernel)
+    c.static(filters, per_group, *kernel, what="channels and filters")
     return _shape_of(c.attrs, image, filters, per_group, kernel)
 
 
@@ -339,9 +340,22 @@ def _own_kernel(s: Conv, groups: int, dtype: str) -> Any:
     return direct_conv if is_direct(s, dtype) else None
 
 
+def _of_open_size(c: Call, s: Conv, what: str) -> bool:
+    """Emit a convolution of images whose size is not known; False where it is."""
+    if is_known((s.height, s.width)):
+        return False
+    if _by_blas(c.out_type.dtype) and min(s.weights, c.attrs["groups"]) > 0:
+        getattr(OpenConv(c, s, threads_count()), what)()
+    else:
+        plain_conv(c, s, what)
+    return True
+
+
 def _conv2d(c: Call) -> None:
     x, w = c.types
     s = _conv_shape(c, x.shape[2:], w.shape[0], w.shape[1], w.shape[2:])
+    if _of_open_size(c, s, "forward"):
+        return
     groups, n = c.attrs["groups"], x.shape[0]
     if (emit := _own_kernel(s, groups, x.dtype)) is not None and n != 0:
         tasks = c.tasks(2 * n * s.size_out * s.patch * groups, PARALLEL_FLOPS)
@@ -371,6 +385,7 @@ def _conv2d(c: Call) -> None:
 
 def _conv2d_words(c: Call) -> None:
     x, w = c.types
+    c.static(*x.shape[2:])
     s = _conv_shape(c, x.shape[2:], w.shape[0], w.shape[1], w.shape[2:])
     groups, n, eight = c.attrs["groups"], x.shape[0], c.attrs["bits"] == 8
     if 0 in c.out_type.shape:
@@ -383,6 +398,8 @@ def _conv2d_words(c: Call) -> None:
 def _conv2d_grad_input(c: Call) -> None:
     dy, w = c.types
     s = _conv_shape(c, tuple(c.attrs["in_shape"]), w.shape[0], w.shape[1], w.shape[2:])
+    if _of_open_size(c, s, "grad_input"):
+        return
     if not _by_blas(dy.dtype) or 0 in c.out_type.shape:
         plain_conv(c, s, "grad_input")
         return
@@ -410,6 +427,8 @@ def _conv2d_grad_weight(c: Call) -> None:
     x, dy = c.types
     groups, n = c.attrs["groups"], x.shape[0]
     s = _conv_shape(c, x.shape[2:], dy.shape[1], c.out_type.shape[1], tuple(c.attrs["kernel"]))
+    if _of_open_size(c, s, "grad_weight"):
+        return
     if not _by_blas(x.dtype) or 0 in (*c.out_type.shape, n):
         plain_conv(c, s, "grad_weight")
         return

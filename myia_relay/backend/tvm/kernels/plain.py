@@ -10,9 +10,11 @@ from typing import Any
 import numpy as np
 from tvm import tirx
 
+from ....abstract.dims import is_known
 from ....prims.ops.nn import extents
 from ..tir.block import idx, load
 from ..tir.expr import constant, is_half
+from .conv import split
 from .patches import Conv, times
 
 
@@ -71,23 +73,28 @@ def plain_conv(c: Any, s: Conv, what: str) -> None:
         def add():
             th, tw = tirx.FloorDiv(at_["t"], idx(kw)), tirx.FloorMod(at_["t"], idx(kw))
             if what == "grad_input":
-                h = tirx.Sub(tirx.Add(tirx.FloorDiv(at_["q"], idx(s.width)), idx(top)), th)
-                w = tirx.Sub(tirx.Add(tirx.FloorMod(at_["q"], idx(s.width)), idx(left)), tw)
+                h = tirx.Sub(tirx.Add(tirx.FloorDiv(at_["q"], c.b.dim(s.width)), idx(top)), th)
+                w = tirx.Sub(tirx.Add(tirx.FloorMod(at_["q"], c.b.dim(s.width)), idx(left)), tw)
                 oh, ow = tirx.FloorDiv(h, idx(sh)), tirx.FloorDiv(w, idx(sw))
                 inside = [tirx.EQ(tirx.FloorMod(h, idx(sh)), idx(0)), tirx.EQ(tirx.FloorMod(w, idx(sw)), idx(0))]
                 inside += [
                     tirx.GE(oh, idx(0)),
-                    tirx.LT(oh, idx(s.out_height)),
+                    tirx.LT(oh, c.b.dim(s.out_height)),
                     tirx.GE(ow, idx(0)),
-                    tirx.LT(ow, idx(s.out_width)),
+                    tirx.LT(ow, c.b.dim(s.out_width)),
                 ]
-                x_at, y_at = at_["q"], tirx.Add(tirx.Mul(oh, idx(s.out_width)), ow)
+                x_at, y_at = at_["q"], tirx.Add(tirx.Mul(oh, c.b.dim(s.out_width)), ow)
             else:
-                oh, ow = tirx.FloorDiv(at_["p"], idx(s.out_width)), tirx.FloorMod(at_["p"], idx(s.out_width))
+                oh, ow = tirx.FloorDiv(at_["p"], c.b.dim(s.out_width)), tirx.FloorMod(at_["p"], c.b.dim(s.out_width))
                 h = tirx.Sub(tirx.Add(tirx.Mul(oh, idx(sh)), th), idx(top))
                 w = tirx.Sub(tirx.Add(tirx.Mul(ow, idx(sw)), tw), idx(left))
-                inside = [tirx.GE(h, idx(0)), tirx.LT(h, idx(s.height)), tirx.GE(w, idx(0)), tirx.LT(w, idx(s.width))]
-                x_at, y_at = tirx.Add(tirx.Mul(h, idx(s.width)), w), at_["p"]
+                inside = [
+                    tirx.GE(h, idx(0)),
+                    tirx.LT(h, c.b.dim(s.height)),
+                    tirx.GE(w, idx(0)),
+                    tirx.LT(w, c.b.dim(s.width)),
+                ]
+                x_at, y_at = tirx.Add(tirx.Mul(h, c.b.dim(s.width)), w), at_["p"]
             test = inside[0]
             for more in inside[1:]:
                 test = tirx.And(test, more)
@@ -123,7 +130,6 @@ class PlainPooling:
     def __init__(self, c: Any, what: str):
         self.c, self.b, self.block, self.what = c, c.b, c.block, what
         image = tuple(c.attrs["in_shape"]) if what == "avg_grad" else c.types[0].shape[2:]
-        c.static(*image)
         self.image, self.kernel, self.strides = image, c.attrs["ksize"], c.attrs["strides"]
         (self.top, bottom), (self.left, right) = c.attrs["padding"]
         self.gaps = c.attrs.get("dilations", (1, 1))
@@ -136,13 +142,15 @@ class PlainPooling:
         self.out = c.result()[0]
         block, size = self.block, image[0] * image[1]
         lead = c.types[0].shape[:2]
-        with block.loop(c.dim(lead[0] * lead[1])) as p:
-            base, base_out = tirx.Mul(p, idx(size)), tirx.Mul(p, idx(oh * ow))
+        count = c.dim(lead[0] * lead[1])
+        # Those of known size are here because they are small, or rare.
+        with split(block, count, 1 if is_known(image) else c.tasks(size, 0)) as (_, p):
+            base, base_out = tirx.Mul(p, self.b.dim(size)), tirx.Mul(p, self.b.dim(oh * ow))
             if what.endswith("grad"):
-                with block.loop(size) as i:
+                with block.loop(self.b.dim(size)) as i:
                     block.store(self.out, self.zero(), tirx.Add(base, i))
-            with block.loop(oh) as i, block.loop(ow) as j:
-                place = block.let(tirx.Add(base_out, tirx.Add(tirx.Mul(i, idx(ow)), j)))
+            with block.loop(self.b.dim(oh)) as i, block.loop(self.b.dim(ow)) as j:
+                place = block.let(tirx.Add(base_out, tirx.Add(tirx.Mul(i, self.b.dim(ow)), j)))
                 cell = {"avg": self.mean, "avg_grad": self.spread}.get(what, self.extreme)
                 cell(base, i, j, place)
 
@@ -155,9 +163,9 @@ class PlainPooling:
         with block.loop(self.kernel[0]) as a, block.loop(self.kernel[1]) as e:
             h = tirx.Sub(tirx.Add(tirx.Mul(i, idx(self.strides[0])), times(a, self.gaps[0])), idx(self.top))
             w = tirx.Sub(tirx.Add(tirx.Mul(j, idx(self.strides[1])), times(e, self.gaps[1])), idx(self.left))
-            rows = tirx.And(tirx.GE(h, idx(0)), tirx.LT(h, idx(height)))
-            inside = tirx.And(rows, tirx.And(tirx.GE(w, idx(0)), tirx.LT(w, idx(width))))
-            body(inside, block.let(tirx.Add(base, tirx.Add(tirx.Mul(h, idx(width)), w))))
+            rows = tirx.And(tirx.GE(h, idx(0)), tirx.LT(h, self.b.dim(height)))
+            inside = tirx.And(rows, tirx.And(tirx.GE(w, idx(0)), tirx.LT(w, self.b.dim(width))))
+            body(inside, block.let(tirx.Add(base, tirx.Add(tirx.Mul(h, self.b.dim(width)), w))))
 
     def mean(self, base: Any, i: Any, j: Any, place: Any) -> None:
         """The mean of a window."""

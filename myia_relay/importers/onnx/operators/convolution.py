@@ -12,7 +12,8 @@ from ....abstract.types import FLOATS, numpy_dtype
 from ....ir.build import Var
 from ....ir.prim import REGISTRY
 from ....library.rows import put_rows
-from ....prims.api.dilated import dilated_conv2d
+from ....prims.api.images.dilated import dilated_conv2d
+from ....prims.api.nn_api import windows_fit
 from ....prims.api.subscripts import checked_positions
 from ....prims.ops import elementwise as P
 from ....prims.ops import nn
@@ -114,9 +115,9 @@ def conv(
     count = len(x.shape) - 2
     attributes = {"auto_pad": auto_pad, "dilations": dilations, "group": group, "pads": pads, "strides": strides}
     spread = given(dilations, count)
-    if 1 <= count <= 2 and any(d != 1 for d in spread):
+    if 1 <= count <= 2:
         _, steps, sides, _ = plan_of(x, w, **attributes)
-        if any(n < 0 for side in sides for n in side):
+        if any(isinstance(n, int) and n < 0 for side in sides for n in side):
             x, sides = padded(x, sides, 0), ((0, 0),) * count
         out = dilated_conv2d(
             two_axes(x, count),
@@ -250,6 +251,8 @@ def places(size: DimLike, window: int, stride: int, sides: tuple, ceil: bool) ->
     if not ceil:
         return room // stride + 1
     count = (room + stride - 1) // stride + 1
+    if sides[1] + stride <= window:
+        return count  # even the last window begins before the padding behind the end
     if isinstance(count, int):
         return count - 1 if (count - 1) * stride >= size + sides[0] else count
     raise TypeError_(f"ceil_mode needs a known size, and this one is {size}")
@@ -276,8 +279,18 @@ class PoolWindows:
             places(n, k, s, p, bool(ceil_mode))
             for n, k, s, p in zip(x.shape[2:], extents, self.strides, self.sides, strict=True)
         )
+        windows_fit(
+            x,
+            extents,
+            [(p[0], p[1] + (s - 1 if ceil_mode else 0)) for p, s in zip(self.sides, self.strides)],
+            "pooling",
+        )
         self.ends: tuple = tuple(
-            max(reach, 0) if isinstance(reach := (m - 1) * s + k - (n + p[0] + p[1]), int) and ceil_mode else 0
+            0
+            if not ceil_mode
+            else max(reach, 0)
+            if isinstance(reach := (m - 1) * s + k - (n + p[0] + p[1]), int)
+            else s - 1
             for m, s, k, n, p in zip(self.counts, self.strides, extents, x.shape[2:], self.sides, strict=True)
         )
 

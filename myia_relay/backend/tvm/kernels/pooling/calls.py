@@ -14,7 +14,7 @@ from typing import Any
 
 from tvm import tirx
 
-from .....abstract.dims import product
+from .....abstract.dims import is_known, product
 from ...tir.block import idx
 from ...tir.expr import is_half
 from ..patches import at, times
@@ -75,11 +75,10 @@ def gather(c: Any) -> None:
 
 def _shape(c: Any, image: tuple) -> pool.Pool | None:
     """The shape of a pooling, or None where the fast kernels do not take it."""
-    c.static(*image)
     height, width = image
     (top, bottom), (left, right) = c.attrs["padding"]
-    kernel = tuple(c.attrs["ksize"])
-    if is_half(c.out_type.dtype) or any(d != 1 for d in c.attrs.get("dilations", ())) or math.prod(kernel) > MOST_TAPS:
+    kernel, gaps = tuple(c.attrs["ksize"]), c.attrs.get("dilations", ())
+    if not is_known(image) or is_half(c.out_type.dtype) or any(d != 1 for d in gaps) or math.prod(kernel) > MOST_TAPS:
         return None
     try:
         return pool.Pool(height, width, kernel, tuple(c.attrs["strides"]), (top, bottom, left, right))

@@ -11,11 +11,14 @@ Input: staged images (N, C, H, W) and filters (O, C / groups, kh, kw). Output: (
 
 from __future__ import annotations
 
-from ...abstract.dims import known_size
-from ...ir.build import Var
-from ..ops import nn
-from ..ops.shape import pad, slice_, transpose
-from ..rules.broadcast import reshape
+from collections.abc import Sequence
+
+from ....abstract.dims import known_size
+from ....ir.build import Var
+from ...ops import nn
+from ...ops.shape import pad, slice_, transpose
+from ...rules.broadcast import reshape
+from ..nn_api import windows_fit
 
 SMALL = 64
 """Positions of a phase from which on convolutions of phases are worth it."""
@@ -23,7 +26,9 @@ SMALL = 64
 Pair = tuple[int, int]
 
 
-def dilated_conv2d(x: Var, w: Var, strides: Pair, padding: tuple[Pair, Pair], groups: int, dilation: Pair) -> Var:
+def dilated_conv2d(
+    x: Var, w: Var, strides: Sequence[int], padding: Sequence[Pair], groups: int, dilation: Sequence[int]
+) -> Var:
     """A convolution of images with gaps between the taps of its filters.
 
     Args:
@@ -34,11 +39,13 @@ def dilated_conv2d(x: Var, w: Var, strides: Pair, padding: tuple[Pair, Pair], gr
         groups: see `nn.conv2d`.
         dilation: the distance of neighbouring taps along each axis.
     """
-    dilation = (dilation[0] if w.shape[2] != 1 else 1, dilation[1] if w.shape[3] != 1 else 1)
+    kernel = known_size(w.shape[2]), known_size(w.shape[3])
+    strides, padding = (strides[0], strides[1]), (padding[0], padding[1])
+    dilation = (dilation[0] if kernel[0] != 1 else 1, dilation[1] if kernel[1] != 1 else 1)
+    spans = tuple((k - 1) * d + 1 for k, d in zip(kernel, dilation))
+    windows_fit(x, spans, padding, "conv2d")
     if dilation == (1, 1):
         return nn.conv2d(x, w, strides=strides, padding=padding, groups=groups)
-    kernel = known_size(w.shape[2]), known_size(w.shape[3])
-    spans = tuple((k - 1) * d + 1 for k, d in zip(kernel, dilation))
     known = all(isinstance(d, int) for d in x.shape[1:])
     if not known or any(known_size(n) + sum(p) < s for n, p, s in zip(x.shape[2:], padding, spans, strict=True)):
         return _with_gaps(x, w, strides, padding, groups, dilation)

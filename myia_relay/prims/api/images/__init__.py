@@ -1,0 +1,1 @@
+"""Operators of images, in terms of the primitives."""
