@@ -508,7 +508,8 @@ class Relay(Inspectable, Remade):
         leaves: list = []
         _, treedefs, keywords = self._signature(args, kwargs, leaves)
         compiled = compile_program(self._infer(treedefs, keywords), "native", self.options)
-        write_library(path, getattr(self, "__name__", "f"), compiled, treedefs, keywords, leaves)
+        name, numbers = getattr(self, "__name__", "f"), self.taken is not None
+        write_library(path, name, compiled, treedefs, keywords, leaves, numbers=numbers)
 
     def __get__(self, instance, owner=None):
         """The method of an instance: a record is passed as an argument; of any other object the attributes are read."""

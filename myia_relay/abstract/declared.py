@@ -20,6 +20,8 @@ Input: declarations, types. Output: families.
 
 from __future__ import annotations
 
+import copyreg
+import importlib
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, make_dataclass
 from typing import Any, ClassVar
@@ -66,7 +68,11 @@ class Arrow(Type):
         return f"fn ({', '.join(map(str, self.params))}) -> {self.result}"
 
 
-class Constructed:
+class ConstructorClass(type):
+    """The class of the constructors of declared types: they are pickled by how their declaration is made."""
+
+
+class Constructed(metaclass=ConstructorClass):
     """Base class of the constructors of declared types."""
 
     __relay_declaration__: Declaration
@@ -218,6 +224,21 @@ class ConstructorAt:
 def constructor_class(declared: Declaration, name: str) -> type[Constructed]:
     """The class of the values of a constructor."""
     return next(cls for cls in declared.constructors if cls.__name__ == name)
+
+
+def _reduced(cls: type) -> Any:
+    declaration = declaration_of(cls)
+    if declaration is None or declaration.made_by is None:
+        return cls.__qualname__  # found under its name
+    module, name, argument = declaration.made_by
+    return _remade, (getattr(importlib.import_module(module), name), argument, cls.__name__)
+
+
+def _remade(make: Callable[[Any], Declaration], argument: Any, name: str) -> type[Constructed]:
+    return constructor_class(make(argument), name)
+
+
+copyreg.pickle(ConstructorClass, _reduced)  # pyright: ignore[reportArgumentType]
 
 
 def declaration_of(cls: type) -> Declaration | None:

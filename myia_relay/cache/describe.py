@@ -174,10 +174,10 @@ class _Describer:
     def cls(self, value: type) -> Any:
         if not value.__flags__ & HEAP_TYPE:  # implemented in C, so it cannot change
             return ["library", value.__module__, value.__qualname__]
-        if type(value) is not type or "<locals>" in value.__qualname__:
-            raise Unportable(f"the class {value.__qualname__}")
         if (declaration := declaration_of(value)) is not None and declaration.made_by is not None:
             return ["declared", *declaration.made_by, value.__name__]
+        if type(value) is not type or "<locals>" in value.__qualname__:
+            raise Unportable(f"the class {value.__qualname__}")
         place = (main_or(value.__module__), value.__qualname__, self.items(value.__bases__))
         contents = []
         for name in sorted(vars(value)):

@@ -23,6 +23,7 @@ from ..backend.native.format import Unportable
 from ..backend.native.library import supported
 from ..infer.arguments.arguments import describe_argument, python_value
 from ..infer.arguments.open_sizes import exact
+from ..infer.arguments.python_numbers import as_declared
 from ..infer.values.treedef import TreeDef
 from ..pipeline import Compiled
 from ..utils.debugging import debugging
@@ -41,6 +42,7 @@ def write_library(
     keywords: tuple[str, ...],
     leaves: list[Any],
     model: bool = False,
+    numbers: bool = False,
 ) -> None:
     """Write a compiled program as a library.
 
@@ -52,6 +54,7 @@ def write_library(
         keywords: names of the last ones.
         leaves: of the arguments; references among them become part of the library.
         model: whether the first argument is a model that is called with the second.
+        numbers: whether Python numbers take the dtypes of the arguments, as those of definitions of Relay text do.
 
     Raises:
         LoweringError: the program cannot be written.
@@ -84,6 +87,7 @@ def write_library(
         "keywords": list(keywords),
         "bound": bound,
         "model": model,
+        "numbers": numbers,
         "needs": sorted(instruction_sets()),
     }
     try:
@@ -126,7 +130,7 @@ class CompiledFunction:
         self._compiled, self._bound = compiled, bound
         self._treedefs = [decode_treedef(s) for s in description["arguments"]]
         self._keywords = tuple(description["keywords"])
-        self._model = description["model"]
+        self._model, self._numbers = description["model"], description["numbers"]
 
     def __call__(self, *args, **kwargs):
         try:
@@ -148,6 +152,8 @@ class CompiledFunction:
         leaves: list[Any] = []
         refs: dict[int, int] = {}
         for k, (value, want) in enumerate(zip(values, wanted, strict=True)):
+            if self._numbers:
+                value = as_declared(value, want, f"argument {k} of {self.__name__}")
             (have,) = exact([describe_argument(value, None, leaves, refs)])
             if not _fits(have, want):
                 raise TypeError_(f"argument {k} of {self.__name__} is {have}, but the library was compiled for {want}")

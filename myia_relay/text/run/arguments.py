@@ -19,6 +19,7 @@ from ...abstract.annotations import TensorAnnotation
 from ...abstract.declared import Constructed, declaration_of
 from ...abstract.dims import Dim
 from ...infer.arguments.dlpack import from_dlpack
+from ...infer.arguments.python_numbers import PYTHON, fits, number
 from ...utils.errors import ShapeError, TypeError_
 from ..check.checked import Checked
 from ..lower.declarations import constructor_class
@@ -27,9 +28,8 @@ from ..terms.show import show, size_text
 from ..terms.terms import ANY, ArrowTerm, CellTerm, DataTerm, TensorTerm, TupleTerm, prune, scalar, tensor
 from ..terms.unify import replaced
 from ..tree import DataType
-from .code import DEFAULTS, ModuleEntry, fits, number
+from .code import DEFAULTS, ModuleEntry
 
-PYTHON = {int: "int64", float: "float64", bool: "bool"}
 TAKEN = "_taken"  # on a value of a data type: the term that all of it is known to be of
 
 

@@ -11,10 +11,9 @@ from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
-
 from ...abstract.declared import Arrow, Constructed, InstanceOf
-from ...abstract.types import Array, Data, Scalar, Struct, Type, numpy_dtype
+from ...abstract.types import Array, Data, Scalar, Struct, Type
+from ...infer.arguments.python_numbers import fits, number
 from ...infer.engine.engine import Engine
 from ...infer.engine.frames import Frame
 from ...infer.engine.records import adapt
@@ -283,26 +282,3 @@ def _tensor(frame: Frame, value: Dyn, t: TensorTerm, what: str) -> Val:
         if wrong:
             raise ShapeError(f"{what} is {show(t)}, and is given {show(term_of_type(have, Solver(lambda e: None)))}")
     return value
-
-
-def fits(have: str, wanted: str) -> bool:
-    """Whether a Python number can take a dtype: an int that of a float, but a float no int's, and a bool only its own."""
-    kinds = {"int64": ("i", "u", "f", "b"), "float64": ("f", "b"), "bool": ("bool",)}[have]
-    if wanted == "bool" or have == "bool":
-        return wanted == have
-    return wanted.startswith(kinds)
-
-
-def number(value: Any, dtype: str, what: str) -> Any:
-    """A Python number of a dtype.
-
-    Raises:
-        TypeError_: it does not fit.
-    """
-    kind = numpy_dtype(dtype)
-    if isinstance(value, int) and not isinstance(value, bool) and kind.kind in "iu":
-        info = np.iinfo(kind)
-        if not info.min <= value <= info.max:
-            raise TypeError_(f"{what} is {dtype}, which has no {value}")
-    with np.errstate(over="ignore"):
-        return kind.type(value)

@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 
 import myia_relay as relay
+from myia_relay.abstract.declared import Constructed
 from myia_relay.utils.errors import ShapeError, TypeError_
 
 from .program import F
@@ -126,6 +127,9 @@ def test_pickling_and_copying():
     assert again == module and again["square"](3.0) == 9
     values = upto(3)
     assert pickle.loads(pickle.dumps(values)) == values == copy.deepcopy(values)
+    for made in (pickle.loads(pickle.dumps([Cons, Nil])), copy.deepcopy([Cons, Nil])):
+        assert made == [Cons, Nil] and total(made[0](2.0, made[1]())) == 4
+    assert pickle.loads(pickle.dumps(Constructed)) is Constructed
     with pytest.raises(TypeError, match="pickle the module"):
         pickle.dumps(adder(2.0))
 
@@ -137,6 +141,14 @@ def test_libraries(tmp_path):
     relay.value_and_grad(total).save(tmp_path / "total.so", values)
     value, slope = relay.load_compiled(tmp_path / "total.so")(Cons(F(1), values))
     assert value == 14 and slope == Cons(F(2), Cons(F(4), Cons(F(6), Nil())))
+    value, slope = relay.load_compiled(tmp_path / "total.so")(Cons(1, Cons(2.0, values)))  # numbers take the dtype
+    assert value == 18 and slope.fields[0].dtype == F
+    poly.save(tmp_path / "poly.so", 2.0, 3)
+    loaded = relay.load_compiled(tmp_path / "poly.so")
+    assert loaded(3, 2) == loaded(F(3), np.int32(2)) == 9
+    for wrong, message in (((2.0, 3.0), "argument 1 of poly is float"), ((2.0, 2**31), "int32, which has no")):
+        with pytest.raises(TypeError_, match=message):
+            loaded(*wrong)
     relay.export_library(poly, tmp_path / "libpoly.so", 2.0, 3)
     assert (tmp_path / "libpoly.so").exists()
     with pytest.raises(relay.LoweringError, match="libraries for C"):

@@ -40,6 +40,29 @@ def test_a_pass_keeps_the_value(program):
         checked_result(once, step, args)
 
 
+LISTS = """type List[A] { Cons(A, List[A]), Nil, }
+def @squares(%l) { match (%l) { Cons(%h, %t) => Cons(%h * %h, @squares(%t)), Nil => Nil, } }
+def @sum(%l: List[int32]) { match (%l) { Cons(%h, %t) => %h + @sum(%t), Nil => 0, } }
+def @main(%x: int32) { %r = ref(Nil); DEAD let %w = ref_write(%r, @squares(ref_read(%r))); %x }"""
+
+
+@pytest.mark.parametrize(
+    ("name", "dead"),
+    [
+        ("DeadCodeElimination", "let %d = match (ref_read(%r)) { Cons(%h, _) => %h + 1, Nil => 0, };"),
+        ("DeadCodeElimination", "let %d = fn () { @sum(ref_read(%r)) };"),
+        ("FoldConstant", "let %d = if (False) { @sum(ref_read(%r)) } else { 0 };"),
+    ],
+)
+@pytest.mark.parametrize("binding", ["%0", "let %r"])
+def test_a_type_that_is_known_from_what_a_pass_drops(name, dead, binding):
+    text = LISTS.replace("DEAD", dead).replace("%r = ref", f"{binding} = ref")
+    before = relay.parse_text(text if binding != "%0" else text.replace("%r", "%0"))
+    after = checked_result(before, getattr(relay.transform, name)(), (3,))
+    assert "ref(List[int32]) = ref(Nil)" in str(after)
+    assert after["main"](3) == 3
+
+
 @pytest.mark.sampled(3)
 @pytest.mark.parametrize("program", PROGRAMS)
 def test_passes_one_after_another(program):

@@ -21,6 +21,7 @@ from ...tree import Local, ModuleTree
 from .effects import FAIL, PURE, Effect, EffectAnalysis
 from .folding import is_pure
 from .normal import count_uses, is_pure_by_form, nested, nesting, normalised, without
+from .pinned import pinned
 from .types_known import Types
 
 SHALLOW = 40
@@ -56,9 +57,23 @@ class TreePass:
             raise TypeError_(
                 f"{type(self).__name__}()(module) takes a module of relay.parse_text, not {type(module).__name__}"
             )
-        normal = normal_form(module.placed)
+        result = self._after(module.placed)
+        if not _is_well_typed(result):  # a type was inferred from what is gone now
+            pins = self._after(pinned(module.checked))
+            result = pins if _is_well_typed(pins) else result
+        return finished(self, result)
+
+    def _after(self, tree: ModuleTree) -> Module:
+        normal = normal_form(tree)
         result = with_enough_stack(normal, lambda: _without_leftovers(normal, self.on_tree(normal)))
-        return finished(self, self.nest(result))
+        return Module(self.nest(result))
+
+
+def _is_well_typed(module: Module) -> bool:
+    try:
+        return module.checked is not None
+    except CompileError:
+        return False
 
 
 def _without_leftovers(before: ModuleTree, after: ModuleTree) -> ModuleTree:
@@ -69,13 +84,13 @@ def _without_leftovers(before: ModuleTree, after: ModuleTree) -> ModuleTree:
     )
 
 
-def finished(step: object, tree: ModuleTree) -> Module:
+def finished(step: object, result: ModuleTree | Module) -> Module:
     """The module that a pass has made.
 
     Raises:
         InternalError: it is ill-typed (with MYIA_RELAY_DEBUG=1).
     """
-    module = Module(tree)
+    module = result if isinstance(result, Module) else Module(result)
     if debugging():
         try:
             module.checked  # noqa: B018
