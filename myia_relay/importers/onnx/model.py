@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import linecache
+import re
 from collections import OrderedDict
 from collections.abc import Iterable, Mapping
 from pathlib import Path
@@ -116,6 +117,7 @@ class ImportedModel(Model):
         self._proto, self._folder, self._name = proto, folder, name
         self._statics: set[str] = set()  # inputs and parameters whose values are part of the program
         self._relays: OrderedDict[Any, Relay] = OrderedDict()
+        self._by_sizes = False  # whether the model is compiled for the sizes of a call
         self._values: dict[Fixed, Fixed] = {}
         self._write(arrays)
         self._proto = without_parameters(proto, self.spec.written.parameters, folder)
@@ -173,7 +175,9 @@ class ImportedModel(Model):
     def _entry_function(self, written: ModelText) -> Any:
         """The function that calls the model on its inputs."""
         variables = [p.variable for p in written.inputs]
-        head = ", ".join(p.variable + ("" if p.name in self._statics else p.annotation) for p in written.inputs)
+        head = ", ".join(
+            p.variable + ("" if self._by_sizes or p.name in self._statics else p.annotation) for p in written.inputs
+        )
         model = next(n for n in ("model", "model_", "imported_model_") if n not in variables)
         name = written.name
         text = f"def {name}({model}, {head}):\n    return {model}({', '.join(variables)})\n"
@@ -199,13 +203,22 @@ class ImportedModel(Model):
                     self._make_static(names)
                     if any(p.name in self._statics for p in self.inputs):
                         return  # it depends on values of inputs, which a call has
-                except CompileError:
-                    if any(decides(p) for p in self.inputs):
-                        return  # a call may tell more
-                    raise
+                except ShapeError as error:
+                    if self._needs_sizes(error):
+                        self._by_sizes = True
+                    elif not any(decides(p) for p in self.inputs):
+                        raise
+                    return  # a call tells more
         except BaseException as error:
             problem = for_user(error, debugging())
         raise problem
+
+    def _needs_sizes(self, error: ShapeError) -> bool:
+        """Whether a model that is refused may do for some of the sizes that its inputs leave open: exporters write sizes of their
+        example into models whose inputs have names there."""
+        open_sizes = {d for p in self.inputs for d in p.shape or () if not isinstance(d, int)}
+        told = set(re.findall(r"\w+", error.message))
+        return not self._by_sizes and bool(open_sizes) and (None in open_sizes or not told.isdisjoint(open_sizes))
 
     def _inferred(self) -> Any:
         """The typed program for the annotated inputs; None where they are no tensors, or open."""
@@ -322,10 +335,14 @@ class ImportedModel(Model):
             try:
                 return relay(self, *values)
             except CompileError as error:
+                if not getattr(error, "at_compile_time", False):
+                    raise
                 names = self._deciding(error) if isinstance(error, Undecided) else set()
                 more = names or self._small(values)
                 if not more:
-                    raise
+                    if not isinstance(error, ShapeError) or not self._needs_sizes(error):
+                        raise
+                    self._by_sizes = True
                 self._make_static(more)
                 values = [
                     self._argument(p, v) if p.name in more else v for p, v in zip(self.inputs, values, strict=True)
@@ -490,6 +507,13 @@ class Quiet(Relay):
 
     def __call__(self, *args, **kwargs):
         return self._call(args, kwargs)
+
+    def _lookup(self, args: tuple, kwargs: dict, structural: bool) -> Any:
+        try:
+            return super()._lookup(args, kwargs, structural)
+        except CompileError as error:
+            error.at_compile_time = True  # type: ignore[attr-defined]  # programs raise ShapeErrors too
+            raise
 
 
 def graph_name(proto: Any) -> str:

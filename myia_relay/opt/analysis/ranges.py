@@ -23,7 +23,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from ...abstract.types import Struct, Type
+from ...abstract.types import Scalar, Struct, Type
 from ...ir.node import Apply, Constant, Graph, Node, Parameter, applied, applies
 from ...ir.prim import Primitive
 from ...ir.rewrite import inner_graphs
@@ -567,7 +567,9 @@ def _has_integers(t: Type) -> bool:
 
 def _key(node: Apply) -> tuple:
     """A key that is the same for a sum, difference or product and for its overflow flag."""
-    operands = (("constant", a.value) if isinstance(a, Constant) else a for a in node.args)
+    operands = (
+        ("constant", a.value) if isinstance(a, Constant) and isinstance(a.type, Scalar) else a for a in node.args
+    )
     return node.fn.name.removesuffix("_overflows"), *operands
 
 
