@@ -135,7 +135,8 @@ class ImportedModel(Model):
         Raises:
             CompileError: something in the model cannot be imported.
         """
-        statics = frozenset(self._static_variables()) | self._statics.intersection(known or ())
+        plain = [p.variable for p in self.inputs] if self._by_sizes else self._static_variables()
+        statics = frozenset(plain) | self._statics.intersection(known or ())
         writer = ModelWriter(self._proto, self._folder, self._name, statics, known)
         try:
             written = writer.write()
@@ -189,6 +190,7 @@ class ImportedModel(Model):
 
         Raises:
             Undecided: a value must be known at compile time, and is not.
+            ShapeError: its sizes do not fit, whatever a call tells.
             CompileError: it cannot be done.
         """
         try:
@@ -206,6 +208,7 @@ class ImportedModel(Model):
                 except ShapeError as error:
                     if self._needs_sizes(error):
                         self._by_sizes = True
+                        self._write(super().saved())
                     elif not any(decides(p) for p in self.inputs):
                         raise
                     return  # a call tells more

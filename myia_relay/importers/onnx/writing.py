@@ -68,7 +68,8 @@ class ModelWriter:
     """Writes one model.
 
     Attributes:
-        statics: the variables of inputs, and the names of parameters, whose values are part of the program.
+        statics: the variables of inputs, and the names of parameters, whose values are part of the program, or
+            the variables of all inputs where only a call tells their sizes.
         values: parameter -> its array, where that is no longer the one of the file.
     """
 
