@@ -15,6 +15,7 @@ from pathlib import Path
 import ml_dtypes
 import numpy as np
 
+from ..utils.errors import TypeError_, ValueError_
 from ..utils.files import write_atomically
 
 _ORDER = "myia_relay.order"
@@ -134,3 +135,20 @@ def _order(stored: str | None, arrays: Mapping[str, np.ndarray]) -> list[str]:
     if isinstance(order, list) and sorted(map(str, order)) == sorted(arrays):
         return [str(name) for name in order]
     return sorted(arrays)
+
+
+def require_floats(name: str, value: np.ndarray, array: np.ndarray | None) -> None:
+    """Refuse what a file has for a parameter where it is no float, or none that the parameter's dtype has.
+
+    Raises:
+        TypeError_: integers or booleans.
+        ValueError_: a finite number that becomes infinite.
+    """
+    if array is None or value.shape != array.shape:
+        return  # told with the names and the shapes
+    if not value.dtype.kind == "f" and value.dtype.name != "bfloat16":
+        raise TypeError_(f"the file has {value.dtype.name} for the parameter {name}, which is {array.dtype.name}")
+    with np.errstate(over="ignore"):
+        held = value.astype(array.dtype)
+    if np.any(np.isfinite(value) & ~np.isfinite(held)):
+        raise ValueError_(f"the file has numbers for the parameter {name} that are beyond {array.dtype.name}")

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from ..abstract.annotations import annotated_type
-from ..abstract.dims import Dim, known_size
+from ..abstract.dims import Dim, is_known, known_size
 from ..abstract.types import Array, Ref, numpy_dtype
 from ..api import Relay
 from ..frontend import parse
@@ -29,11 +29,11 @@ from ..pipeline import compile_program
 from ..prims.rules.relations import show_shape
 from ..utils.attributes import Advised
 from ..utils.debugging import debugging
-from ..utils.errors import LoweringError, ShapeError, TypeError_, ValueError_, nearest
+from ..utils.errors import LoweringError, ShapeError, TypeError_, nearest
 from ..utils.pickling import Remade
 from ..utils.raising import for_user
 from .arrays import initial_arrays, realigned
-from .checkpoint_io import load_safetensors, save_safetensors
+from .checkpoint_io import load_safetensors, require_floats, save_safetensors
 from .elsewhere import MODEL
 from .hidden import KEY, ModelSpec, discover, move_key
 
@@ -264,21 +264,19 @@ class Model(Advised):
 
     def as_function(self, *examples: Any) -> tuple[Relay, tuple]:
         """The compiled function that a call of the model is, and its arguments for these inputs, or one of the annotated type."""
-        return _apply_to_all, (
-            getattr(self, "model", self),
-            *([getattr(x, "x", x) for x in examples] or [self._example()]),
-        )
+        return _apply_to_all, (self, *([getattr(x, "x", x) for x in examples] or [self._example()]))
 
     def _example(self) -> np.ndarray:
         """An input of the annotated type.
 
         Raises:
-            TypeError_: the type is not annotated.
+            TypeError_: the type is not annotated, or has names for sizes.
         """
         graph = parse(self.spec.function.__relay_model__)
         type_ = annotated_type(graph.signature.annotations.get(0))
-        if not isinstance(type_, Array):
-            raise TypeError_("save: the type of the model's input is not annotated; give an example: save(path, x)")
+        if not isinstance(type_, Array) or not is_known(type_.shape):
+            what = f"annotated {type_}, with names for sizes" if isinstance(type_, Array) else "not annotated"
+            raise TypeError_(f"save: the type of the model's input is {what}; give an example: save(path, x)")
         return np.zeros(tuple(map(known_size, type_.shape)), numpy_dtype(type_.dtype))
 
     def copy(self) -> Model:
@@ -298,6 +296,13 @@ class ExportedModel(Model):
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         vars(self).update(state)
+
+    def __call__(self, *inputs, **named):
+        return self.model(*inputs, **named)
+
+    def as_function(self, *examples: Any) -> tuple[Relay, tuple]:
+        """See `Model.as_function`."""
+        return self.model.as_function(*examples)
 
     @property
     def spec(self) -> ModelSpec:
@@ -325,8 +330,9 @@ class ExportedModel(Model):
 
         try:
             leaves: list = []
-            _, treedefs, keywords = _apply_to_all._signature(self.as_function(*examples)[1], {}, leaves)
-            compiled = compile_program(_apply_to_all._infer(treedefs, keywords), "native", _apply_to_all.options)
+            function, values = self.model.as_function(*examples)
+            _, treedefs, keywords = function._signature(values, {}, leaves)
+            compiled = compile_program(function._infer(treedefs, keywords), "native", function.options)
             name = getattr(self.spec.function, "__name__", "model")
             write_library(path, name, compiled, treedefs, keywords, leaves, model=True)
             return
@@ -388,26 +394,9 @@ def load_model(fn: RelayModel, path) -> Model:
     known = model.saved()
     for name, value in params.items():
         if name != KEY:
-            _require_floats(name, value, known.get(name))
+            require_floats(name, value, known.get(name))
     model.restore(params)
     return model
-
-
-def _require_floats(name: str, value: np.ndarray, array: np.ndarray | None) -> None:
-    """Refuse what a file has for a parameter where it is no float, or none that the parameter's dtype has.
-
-    Raises:
-        TypeError_: integers or booleans.
-        ValueError_: a finite number that becomes infinite.
-    """
-    if array is None or value.shape != array.shape:
-        return  # told with the names and the shapes
-    if not value.dtype.kind == "f" and value.dtype.name != "bfloat16":
-        raise TypeError_(f"the file has {value.dtype.name} for the parameter {name}, which is {array.dtype.name}")
-    with np.errstate(over="ignore"):
-        held = value.astype(array.dtype)
-    if np.any(np.isfinite(value) & ~np.isfinite(held)):
-        raise ValueError_(f"the file has numbers for the parameter {name} that are beyond {array.dtype.name}")
 
 
 def export_model(model: Model) -> ExportedModel:

@@ -14,7 +14,7 @@ onnx = pytest.importorskip("onnx")
 
 from onnx import TensorProto, external_data_helper, helper, numpy_helper, parser  # noqa: E402
 
-from myia_relay import relay  # noqa: E402
+from myia_relay import ShapeError, relay  # noqa: E402
 
 SCALED = """<ir_version: 8, opset_import: ["" : 18]>
 scaled (float[n, 3] x) => (float[n, 3] y) <int64[3] c = {%s}, float[3] w = {%s}> {
@@ -104,3 +104,32 @@ def test_external_data_are_pickled_with_the_model(tmp_path):
     path.unlink()
     (tmp_path / "weights.bin").unlink()
     np.testing.assert_array_equal(pickle.loads(data)(np.ones((1, 3), np.float32)), [[5, 7, 9]])
+
+
+def test_exported_models_take_all_sizes(tmp_path):
+    f = scaled("1, 2, 3", "4, 5, 6")
+    exported = relay.export_model(f)
+    exported.save(tmp_path / "scaled.so")
+    loaded = relay.load_compiled(tmp_path / "scaled.so")
+    for rows in (1, 3):
+        x = np.ones((rows, 3), np.float32)
+        for run in (exported, loaded):
+            np.testing.assert_array_equal(run(x), f(x))
+    relay.export_library(exported, tmp_path / "library.so")
+    assert (tmp_path / "library.so").stat().st_size
+
+
+def test_inputs_that_a_model_has_not_are_refused():
+    f, x = scaled("1, 2, 3"), np.ones((1, 3), np.float32)
+    for args, named, message in (
+        ((), {}, r"takes 1 inputs \(x\), and 0 are given$"),
+        ((x, x), {}, "and 2 are given"),
+        ((x,), {"x": x}, "'x' is given twice"),
+        ((), {"xx": x}, "it has no 'xx'; did you mean 'x'"),
+        ((x.astype(np.float64),), {}, "input 'x' is of float32, and this is of float64"),
+        ((None,), {}, "argument 'x'"),
+    ):
+        with pytest.raises(TypeError, match=message):
+            f(*args, **named)
+    with pytest.raises(ShapeError, match=r"input 'x' has the shape \(n, 3\), and this has \(1, 4\)"):
+        f(np.ones((1, 4), np.float32))

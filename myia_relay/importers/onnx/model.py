@@ -26,7 +26,7 @@ from ...model.hidden import ModelSpec
 from ...model.model import Model, Parameters, RelayModel
 from ...pipeline import compress
 from ...utils.debugging import debugging
-from ...utils.errors import CompileError, ShapeError, TypeError_
+from ...utils.errors import CompileError, ShapeError, TypeError_, nearest
 from ...utils.raising import for_user
 from . import operators  # noqa: F401  fills the table
 from .loading import load
@@ -285,13 +285,15 @@ class ImportedModel(Model):
         Raises:
             TypeError_: there are too many, too few, or some that it has not.
         """
-        values = dict(zip([p.name for p in self.inputs], args))
-        for key, value in named.items():
-            values[key] = value
         names = [p.name for p in self.inputs]
-        if len(args) > len(names) or set(values) != set(names):
+        values = dict(zip(names, args))
+        twice, unknown = values.keys() & named.keys(), named.keys() - set(names)
+        values |= named
+        if twice or unknown or len(args) > len(names) or len(values) < len(names):
+            why = f"; '{min(twice)}' is given twice" if twice else ""
+            why = f"; it has no '{min(unknown)}'{nearest(min(unknown), names)}" if unknown else why
             raise TypeError_(
-                f"{self._name} takes {len(names)} inputs ({', '.join(names)}), and {len(args) + len(named)} are given"
+                f"{self._name} takes {len(names)} inputs ({', '.join(names)}), and {len(args) + len(named)} are given{why}"
             )
         return [values[n] for n in names]
 
