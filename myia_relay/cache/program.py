@@ -210,7 +210,10 @@ def encode_dependencies(dependencies: list[Dependency], roots: list[Any]) -> lis
     return out
 
 
-LIBRARY = ("myia_relay.library.", "myia_relay.model.layers.", "myia_relay.prims.", "myia_relay.random")
+LIBRARY = (
+    *("myia_relay.library.", "myia_relay.model.layers.", "myia_relay.prims.", "myia_relay.random"),
+    "myia_relay.importers.onnx.operators.",
+)
 
 
 def _in_library(place: Any) -> bool:

@@ -51,6 +51,17 @@ print(f(np.ones((2, 3), np.float32)).tolist(), f.cache_info().misses, "tvm" in s
     assert found == [f"{[[5.0, 7.0, 9.0]] * 2} 1 True\n", f"{[[5.0, 7.0, 9.0]] * 2} 0 False\n"]
 
 
+def test_programs_with_functions_of_the_importer_are_kept_in_files(tmp_path, monkeypatch):
+    in_files(tmp_path, monkeypatch)
+    text = """<ir_version: 8, opset_import: ["" : 18]>
+    f (float[n, 1, 2] x, float[1, 12, 2] w, float[1, 12, 3] r) => (float[n, 1, 1, 3] y)
+    { y, h = LSTM <hidden_size = 3> (x, w, r) }"""
+    inputs = [np.ones(shape, np.float32) for shape in ((2, 1, 2), (1, 12, 2), (1, 12, 3))]
+    results = [(f := relay.from_onnx(parser.parse_model(text)))(*inputs) for _ in range(2)]
+    np.testing.assert_array_equal(*results)
+    assert f.cache_info().misses == 0
+
+
 def test_files_tell_constants_apart_and_not_parameters(tmp_path, monkeypatch):
     in_files(tmp_path, monkeypatch)
     x = np.ones((1, 3), np.float32)
