@@ -31,7 +31,7 @@ from ...utils.raising import for_user
 from . import operators  # noqa: F401  fills the table
 from .loading import load
 from .skeleton import without_parameters
-from .text import ModelText, Port
+from .text import ModelText, Port, decides, shown
 from .values import CARRIERS, NARROW, Fixed, Undecided, carried, copied, narrow_dtype
 from .writing import ModelWriter
 
@@ -190,8 +190,7 @@ class ImportedModel(Model):
 
         Raises:
             Undecided: a value must be known at compile time, and is not.
-            ShapeError: its sizes do not fit, whatever a call tells.
-            CompileError: it cannot be done.
+            CompileError: it cannot be done, whatever a call tells.
         """
         try:
             while True:
@@ -205,11 +204,11 @@ class ImportedModel(Model):
                     self._make_static(names)
                     if any(p.name in self._statics for p in self.inputs):
                         return  # it depends on values of inputs, which a call has
-                except ShapeError as error:
-                    if self._needs_sizes(error):
+                except CompileError as error:
+                    if isinstance(error, ShapeError) and self._needs_sizes(error):
                         self._by_sizes = True
                         self._write(super().saved())
-                    elif not any(decides(p) for p in self.inputs):
+                    elif self._whatever_is_given(error):
                         raise
                     return  # a call tells more
         except BaseException as error:
@@ -223,11 +222,39 @@ class ImportedModel(Model):
         told = set(re.findall(r"\w+", error.message))
         return not self._by_sizes and bool(open_sizes) and (None in open_sizes or not told.isdisjoint(open_sizes))
 
-    def _inferred(self) -> Any:
-        """The typed program for the annotated inputs; None where they are no tensors, or open."""
+    def _whatever_is_given(self, error: CompileError) -> bool:
+        """Whether a model is refused for the same reason where the inputs that may decide sizes and axes have other values."""
+        asked = {p.name for p in self.inputs if decides(p)} - self._statics
+        if not asked:
+            return True
+        self._make_static(asked)
+        try:
+            return all(self._says(trial) == error.message for trial in (1, 2))
+        finally:
+            self._statics -= asked
+            self._write(super().saved())
+
+    def _says(self, trial: int) -> str | None:
+        """Why a model is refused for a trial; None where it is not."""
+        try:
+            self._inferred(trial)
+        except CompileError as error:
+            return error.message
+        return None
+
+    def _inferred(self, trial: int | None = None) -> Any:
+        """The typed program for the annotated inputs; None where they are no tensors, or open.
+
+        Args:
+            trial: all elements of the inputs whose values are part of the program.
+        """
         entry, values = Graph(self._name), []
         graph = parse(self.spec.function.__relay_model__)
         for index, port in enumerate(self.inputs):
+            if trial is not None and port.name in self._statics:
+                sizes = [d if isinstance(d, int) else 2 for d in port.shape or ()]
+                values.append(Static(Fixed.of(np.full(sizes, trial, port.dtype))))
+                continue
             type_ = annotated_type(graph.signature.annotations.get(index))
             if type_ is None:
                 return None
@@ -524,17 +551,6 @@ class Quiet(Relay):
 def graph_name(proto: Any) -> str:
     """The name of a model's graph; empty if it is no text."""
     return proto.graph.name if isinstance(proto.graph.name, str) else ""
-
-
-def decides(port: Port) -> bool:
-    """Whether an input may say sizes or axes: it is an integer, a boolean, or a short vector of them."""
-    whole = port.kind == "tensor" and port.dtype is not None and port.dtype.startswith(("int", "uint", "bool"))
-    return whole and port.shape is not None and len(port.shape) <= 1
-
-
-def shown(shape: tuple) -> str:
-    """A declared shape."""
-    return "(" + ", ".join("?" if d is None else str(d) for d in shape) + ("," if len(shape) == 1 else "") + ")"
 
 
 def restored(data: bytes, folder: Path | None, name: str, arrays: Mapping[str, np.ndarray]) -> ImportedModel:

@@ -93,3 +93,14 @@ class ModelText:
     def __relay_description__(self) -> list:
         """What code depends on, the same in every process."""
         return ["onnx", self.digest]
+
+
+def decides(port: Port) -> bool:
+    """Whether an input may say sizes or axes: it is an integer, a boolean, or a short vector of them."""
+    whole = port.kind == "tensor" and port.dtype is not None and port.dtype.startswith(("int", "uint", "bool"))
+    return whole and port.shape is not None and len(port.shape) <= 1
+
+
+def shown(shape: tuple) -> str:
+    """A declared shape."""
+    return "(" + ", ".join("?" if d is None else str(d) for d in shape) + ("," if len(shape) == 1 else "") + ")"
