@@ -11,6 +11,7 @@ from onnx.reference import ReferenceEvaluator  # noqa: E402
 from myia_relay import Float64, ShapeError, Tensor, grad, relay  # noqa: E402
 
 RNG = np.random.default_rng(3)
+IMAGES = ("n", 1, "h", "w")
 
 
 def convolution(x_shape, w_shape, operator: str = "Conv", **attributes):
@@ -103,8 +104,17 @@ def test_one_compilation_serves_images_of_all_sizes(name):
 def test_a_window_that_does_not_fit_into_an_image_of_open_size_is_refused():
     f = relay.from_onnx(convolution(("n", 1, "h", "w"), (1, 1, 3, 3), pads=(0, 1, 0, 1)))
     f(np.ones((1, 1, 3, 1)))
-    with pytest.raises(ShapeError, match="a window of 3 does not fit into an image of 2"):
+    with pytest.raises(ShapeError, match=r"a window of \(3, 3\) does not fit into an image of \(2, 4\)"):
         f(np.ones((1, 1, 2, 4)))
+
+    @relay
+    def convolved(x: Tensor[Float64, IMAGES]):
+        return relay.conv2d(x, np.ones((1, 1, 3, 3)))
+
+    for run in (convolved, convolved.interpret):
+        assert run(np.ones((1, 1, 3, 5))).shape == (1, 1, 1, 3)
+        with pytest.raises(ShapeError, match="a window of 3 does not fit into an image of 2"):
+            run(np.ones((1, 1, 2, 4)))
 
 
 @pytest.mark.parametrize("operator", ["MaxPool", "AveragePool"])

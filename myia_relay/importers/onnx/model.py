@@ -5,24 +5,19 @@ from __future__ import annotations
 import linecache
 import re
 from collections import OrderedDict
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from ...abstract.annotations import annotated_type
-from ...abstract.types import Array
 from ...api import CacheInfo, Relay
 from ...frontend import parse
 from ...infer.engine.engine import Ambient
-from ...infer.engine.frames import parameter_key
 from ...infer.entry import new_engine
-from ...infer.language.registry import special
-from ...infer.objects.leaves import to_python
-from ...infer.values.values import Dyn, Static, Val
+from ...infer.values.values import Dyn, Static
 from ...ir.node import Apply, Graph, Parameter
-from ...model.hidden import ModelSpec
 from ...model.model import Model, Parameters, RelayModel
 from ...pipeline import compress
 from ...utils.debugging import debugging
@@ -30,8 +25,9 @@ from ...utils.errors import CompileError, ShapeError, TypeError_, nearest
 from ...utils.raising import for_user
 from . import operators  # noqa: F401  fills the table
 from .loading import load
+from .parameters import ImportedParameters, ImportedSpec, parameter
 from .skeleton import without_parameters
-from .text import ModelText, Port, decides, shown
+from .text import MOST_DECIDING, ModelText, Port, decides, shown
 from .values import CARRIERS, NARROW, Fixed, Undecided, carried, copied, narrow_dtype
 from .writing import ModelWriter
 
@@ -39,67 +35,6 @@ MOST_STATIC = 1 << 12
 """Elements of an input that may become part of the program."""
 ENTRIES = 64
 """Programs for values of inputs that are kept."""
-
-
-def parameter(name: str):
-    """A parameter of an imported model, in its text.
-
-    Raises:
-        TypeError_: outside of such a model.
-    """
-    raise TypeError_("a parameter of an imported model is read by the model alone")
-
-
-@special(parameter)
-async def compiled_parameter(engine, frame, args, kwargs, origin, site) -> Val:
-    """The array of a parameter."""
-    name = to_python(args[0], "parameter: name")
-    spec = frame.context.scope
-    return Dyn(frame.implicit(parameter_key(spec, name), spec.type_of(name), name.replace(".", "_")))
-
-
-class ImportedSpec(ModelSpec):
-    """The parameters of an imported model; it belongs to one model.
-
-    Attributes:
-        written: the model as text.
-    """
-
-    bound = True
-
-    def __init__(self, function: Any, written: ModelText):
-        super().__init__(function)
-        self.written = written
-        for name, array in written.parameters.items():
-            type_ = Array(array.dtype.name, array.shape)
-            if type_.is_float:
-                self.names.append(name)
-                self.types.append(type_)
-                self.inits.append(None)
-            else:
-                self.state[name] = type_, None
-
-
-class ImportedParameters(Parameters):
-    """The parameters of an imported model. Those whose values are part of the program are read-only arrays; assigning to their
-    names makes the program anew."""
-
-    def __init__(self, model: ImportedModel, names: Iterable[str]):
-        arrays = dict(zip(model.spec.ref.names, model.arrays, strict=True))
-        super().__init__(list(names), [arrays[n] for n in names])
-        self._model = model
-
-    def __getitem__(self, name: str) -> np.ndarray:
-        array = super().__getitem__(name)
-        if name in self._model.spec.written.fixed:
-            array = array.view()
-            array.flags.writeable = False
-        return array
-
-    def __setitem__(self, name: str, value: Any) -> None:
-        array = np.array(self[name])
-        Parameters([name], [array])[name] = value
-        self._model.assign({name: array})
 
 
 class ImportedModel(Model):
@@ -118,6 +53,7 @@ class ImportedModel(Model):
         self._statics: set[str] = set()  # inputs and parameters whose values are part of the program
         self._relays: OrderedDict[Any, Relay] = OrderedDict()
         self._by_sizes = False  # whether the model is compiled for the sizes of a call
+        self._exact: ImportedModel | None = None  # this model for the sizes and small integers of each call
         self._values: dict[Fixed, Fixed] = {}
         self._write(arrays)
         self._proto = without_parameters(proto, self.spec.written.parameters, folder)
@@ -154,6 +90,7 @@ class ImportedModel(Model):
         self.inputs, self.outputs = written.inputs, written.outputs
         self._entry = self._entry_function(written)
         self._relays.clear()
+        self._exact = None
 
     def _static_variables(self) -> list[str]:
         """The variables of inputs whose values are part of the program."""
@@ -215,10 +152,14 @@ class ImportedModel(Model):
             problem = for_user(error, debugging())
         raise problem
 
+    def _open_sizes(self) -> set[str | None]:
+        """What stands for the sizes that inputs leave open."""
+        return {d for p in self.inputs for d in p.shape or () if not isinstance(d, int)}
+
     def _needs_sizes(self, error: ShapeError) -> bool:
         """Whether a model that is refused may do for some of the sizes that its inputs leave open: exporters write sizes of their
         example into models whose inputs have names there."""
-        open_sizes = {d for p in self.inputs for d in p.shape or () if not isinstance(d, int)}
+        open_sizes = self._open_sizes()
         told = set(re.findall(r"\w+", error.message))
         return not self._by_sizes and bool(open_sizes) and (None in open_sizes or not told.isdisjoint(open_sizes))
 
@@ -229,7 +170,7 @@ class ImportedModel(Model):
             return True
         self._make_static(asked)
         try:
-            return all(self._says(trial) == error.message for trial in (1, 2))
+            return all(self._says(trial) == error.message for trial in (0, 1, 2))
         finally:
             self._statics -= asked
             self._write(super().saved())
@@ -300,11 +241,44 @@ class ImportedModel(Model):
             An array; a tuple of them if there are several outputs.
         """
         try:
-            values = [self._argument(p, v) for p, v in zip(self.inputs, self._ordered(args, named), strict=True)]
-            return self._result(self._run(values))
+            return self._result(self._of_inputs(self._ordered(args, named)))
         except BaseException as error:
             problem = for_user(error, debugging())
         raise problem
+
+    def _of_inputs(self, given: list[Any]) -> Any:
+        """The result of compiled code for inputs in order.
+
+        Raises:
+            ShapeError: sizes do not fit.
+        """
+        values = [self._argument(p, v) for p, v in zip(self.inputs, given, strict=True)]
+        try:
+            return self._run(values)
+        except ShapeError as error:
+            if getattr(error, "at_compile_time", False):
+                raise
+            exact = self._exactly(values)
+            if exact is None:
+                raise
+        return exact._of_inputs(given)
+
+    def _exactly(self, values: list[Any]) -> ImportedModel | None:
+        """This model, compiled for the sizes and small integers of each call; None where no more can be known of these inputs.
+
+        There an axis whose size is 1 is repeated. Where only a run tells that it is, that is refused.
+        """
+        more = self._small(values)
+        if not more and (self._by_sizes or not self._open_sizes()):
+            return None
+        if self._exact is None:
+            arrays = super().saved()
+            self._exact = ImportedModel(self._proto, self._folder, self._name, arrays)
+            self._exact._by_sizes = True
+            self._exact._make_static(self._statics | more)
+        elif not more <= self._exact._statics:
+            self._exact._make_static(more)
+        return self._exact
 
     def _ordered(self, args: tuple, named: Mapping[str, Any]) -> list[Any]:
         """The inputs in order.
@@ -387,7 +361,7 @@ class ImportedModel(Model):
             for p, v in zip(self.inputs, values, strict=True)
             if isinstance(v, np.ndarray)
             and v.dtype.kind in "biu"
-            and v.size <= 64
+            and v.size <= MOST_DECIDING
             and v.ndim <= 1
             and p.name not in self._statics
         }
@@ -492,7 +466,8 @@ class ImportedModel(Model):
 
     def cache_info(self) -> CacheInfo:
         """Hits, misses (compilations) and programs held."""
-        return self._relay().cache_info()
+        own = self._relay().cache_info()
+        return own if self._exact is None else CacheInfo(*map(sum, zip(own, self._exact.cache_info(), strict=True)))
 
     def _of_function(self, method: str, args: tuple, kwargs: dict) -> Any:
         function, values = self.as_function(*args)

@@ -17,6 +17,10 @@ ANNOTATIONS = {
 }  # fmt: skip
 
 
+MOST_DECIDING = 64
+"""Elements of an input that may say sizes or axes."""
+
+
 @dataclass(frozen=True)
 class Port:
     """An input or output of a model.
@@ -98,7 +102,11 @@ class ModelText:
 def decides(port: Port) -> bool:
     """Whether an input may say sizes or axes: it is an integer, a boolean, or a short vector of them."""
     whole = port.kind == "tensor" and port.dtype is not None and port.dtype.startswith(("int", "uint", "bool"))
-    return whole and port.shape is not None and len(port.shape) <= 1
+    return whole and port.shape is not None and len(port.shape) <= 1 and not any(_is_long(d) for d in port.shape)
+
+
+def _is_long(size: int | str | None) -> bool:
+    return isinstance(size, int) and size > MOST_DECIDING
 
 
 def shown(shape: tuple) -> str:

@@ -65,7 +65,7 @@ def resolved(auto_pad: str, pads, size, kernel, strides, dilations) -> Sides:
     """The padding of each axis.
 
     Raises:
-        TypeError_: the padding depends on a size that is not known.
+        ShapeError: the padding depends on a size that is not known.
     """
     count = len(kernel)
     if auto_pad in ("NOTSET", "", None):
@@ -81,7 +81,7 @@ def resolved(auto_pad: str, pads, size, kernel, strides, dilations) -> Sides:
         elif isinstance(n, int):
             total = max((-(-n // s) - 1) * s + extent - n, 0)
         else:
-            raise TypeError_(f"auto_pad={auto_pad} with strides needs a known size, and this one is {n}")
+            raise ShapeError(f"auto_pad={auto_pad} with strides needs a known size, and this one is {n}")
         small, large = total // 2, total - total // 2
         sides.append((small, large) if auto_pad == "SAME_UPPER" else (large, small))
     return tuple(sides)
@@ -202,7 +202,7 @@ def conv_transpose(
     """The transpose of a convolution: zeros between the elements, then a convolution with the filters turned around.
 
     Raises:
-        TypeError_: the operator does not take such inputs.
+        ShapeError: the padding depends on a size that is not known.
     """
     count = len(x.shape) - 2
     steps, spread, extra = given(strides, count), given(dilations, count), given(output_padding, count, 0)
@@ -222,7 +222,7 @@ def conv_transpose(
         for have, want in zip(sizes, wanted, strict=True):
             total = have - want
             if isinstance(total, Dim):
-                raise TypeError_(f"its padding depends on the unknown size {have}")
+                raise ShapeError(f"its padding depends on the unknown size {have}")
             small = total // 2
             sides.append((small, total - small) if auto_pad == "SAME_UPPER" else (total - small, small))
     # (C, O / G, ...) -> (O, C / G, ...), turned around along the spatial axes
@@ -245,7 +245,7 @@ def places(size: DimLike, window: int, stride: int, sides: tuple, ceil: bool) ->
     """How many windows there are along an axis. One that would begin in the padding behind the end is dropped.
 
     Raises:
-        TypeError_: the operator does not take such inputs.
+        ShapeError: the number depends on a size that is not known.
     """
     room = size + sides[0] + sides[1] - window
     if not ceil:
@@ -255,7 +255,7 @@ def places(size: DimLike, window: int, stride: int, sides: tuple, ceil: bool) ->
         return count  # even the last window begins before the padding behind the end
     if isinstance(count, int):
         return count - 1 if (count - 1) * stride >= size + sides[0] else count
-    raise TypeError_(f"ceil_mode needs a known size, and this one is {size}")
+    raise ShapeError(f"ceil_mode needs a known size, and this one is {size}")
 
 
 class PoolWindows:
