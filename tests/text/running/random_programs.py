@@ -147,6 +147,8 @@ class ProgramWriter:
             name, written = f"%{self.count}", f"%{self.count} = {value};"
         else:
             name = self.name()
+            while t[0] == "fn" and name in value:
+                name += "s"  # a let of a function sees itself
             written = f"let {name}{f': {text_of(t)}' if self.random.random() < 0.3 else ''} = {value};"
         env[name] = t
         return written

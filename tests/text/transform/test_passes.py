@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from random import Random
 
+import numpy as np
 import pytest
 
 from myia_relay import relay
@@ -61,6 +62,26 @@ def test_a_type_that_is_known_from_what_a_pass_drops(name, dead, binding):
     after = checked_result(before, getattr(relay.transform, name)(), (3,))
     assert "ref(List[int32]) = ref(Nil)" in str(after)
     assert after["main"](3) == 3
+
+
+def test_types_that_are_known_from_what_a_pass_drops_in_patterns_and_with_sizes():
+    text = """type Option[A] { Some(A), None, }
+    def @main(%x: Tensor[(n), float32]) {
+      let %r = ref(None);
+      let %s = ref(None);
+      let %d = if (False) { let %q = %r := Some(%x); let %p = %s := Some(1); () } else { () };
+      let %v = match (ref_read(%r)) { Some(%y) => sum(%y * %y), None => 2f, };
+      let %w = match (ref_read(%s)) { Some(%z) => { let %u = %z + %z; 3f }, None => 4f, };
+      %v + %w
+    }"""
+    after = checked_result(relay.parse_text(text), relay.transform.FoldConstant(), (np.ones(3, np.float32),))
+    assert "Some(%y: Tensor[(n), float32])" in str(after) and "Some(%z: int32)" in str(after)
+
+
+def test_a_polymorphic_function_that_nothing_uses_has_no_graph_form():
+    text = "def @main(%x: int32) { let %f = fn (%y) { reverse(%y, axis=0) }; %x + 1 }"
+    after = checked_result(relay.parse_text(text), relay.transform.ToGraphNormalForm(), (np.int32(3),))
+    assert str(after).endswith("def @main(%x: int32) {\n  add(%x, 1)\n}\n")
 
 
 @pytest.mark.sampled(3)

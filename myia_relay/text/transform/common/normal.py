@@ -229,6 +229,7 @@ class _Nesting:
         self.everything = everything
         self.uses = count_uses(block)
         self.stay = recursive_functions(block) | {local for local in but if self.uses[local] > 1}
+        self.unused = {local for local in but if self.uses[local] == 0}
 
     def block(self, block: Expression) -> Steps:
         """A block with operands in their places, and whether it has an effect."""
@@ -269,6 +270,8 @@ class _Nesting:
             treated |= self.everything and not ordering and s.local not in self.stay
             if isinstance(s.local, Temporary) and self.uses[s.local] == 0 and not ordering:
                 continue
+            if self.everything and s.local in self.unused and not ordering:
+                continue  # a graph binding has one type, and nothing says which
             if treated and self.uses[s.local] == here[s.local] == 1:
                 pending[s.local] = _Pending(replace(s, value=value), ordering, effect)
                 if ordering:
