@@ -300,6 +300,11 @@ example(
     fill=7,
 )
 example("conv2d_words", ints(1, 4, 4, 5, dtype=np.int32), ints(2, 2, 2, 3, dtype=np.int32), groups=2, bits=16, fill=-7)
+for _kind in (np.uint8, np.int8):
+    _words = ints(4, 1, 2, 1, low=-(1 << 31), high=1 << 31, dtype=np.int32)
+    example(
+        "depthwise_words", ints(2, 2, 5, 6, low=0, high=100, dtype=_kind), _words, kernel=(2, 3), strides=(1, 2), fill=9
+    )
 example("conv2d_grad_input", uniform(2, 3, 3, 3), uniform(3, 2, 3, 2), in_shape=(5, 4))
 example("conv2d_grad_input", uniform(1, 3, 2, 6), uniform(3, 2, 3, 2), in_shape=(5, 4), **_padded)
 example("conv2d_grad_weight", uniform(2, 2, 5, 4), uniform(2, 3, 3, 3), kernel=(3, 2))

@@ -155,7 +155,7 @@ def _masks(count):
     return [m for m in np.ndindex(*(2,) * count) if any(m)]
 
 
-LATE = ("triangular_dot", "pack_columns", "packed_dot", "pack_words", "conv2d_words", "dot_shifted")
+LATE = ("triangular_dot", "pack_columns", "packed_dot", "pack_words", "conv2d_words", "depthwise_words", "dot_shifted")
 """Passes make them, where all is staged."""
 
 

@@ -30,7 +30,13 @@ SMOOTH = {c.id for c in DIFFERENTIABLE}
 KNOWN = {
     *("broadcast_to", "conv2d", "conv2d_grad_input", "reshape"),  # attributes of the examples are numbers that must fit
     *("dft", "operator_kernel"),  # refused at the user's line where sizes are not known
-    *("pack_columns", "packed_dot", "pack_words", "conv2d_words"),  # made by a pass of what has known sizes
+    *(
+        "pack_columns",
+        "packed_dot",
+        "pack_words",
+        "conv2d_words",
+        "depthwise_words",
+    ),  # made by a pass of what has known sizes
     "conv2d_integer",
 }
 OF_KNOWN_CHANNELS = {"conv2d_grad_weight"}  # in native code

@@ -6,8 +6,9 @@
 Instructions multiply unsigned numbers of 8 bits by signed ones. So signed images get 128 added, and the zero becomes z + 128. What
 is to be subtracted is one number for each filter. Where the weights are constant, all of that is computed now, once for all calls.
 
-Filters of one channel would leave three quarters of a word empty. With them float32 is as quick, and exact: a sum of n products of
-8 bits is below n * 2**15, and all integers up to 2**24 are floats.
+Filters of one channel would leave three quarters of a word empty. There words hold taps that lie side by side in the window
+(`depthwise_words`), if the filters are constant and not too large. Else float32 is as quick, and exact: a sum of n products of 8
+bits is below n * 2**15, and all integers up to 2**24 are floats.
 
 Input: a program without transforms, for an executor with kernels for words. Output: the same program.
 """
@@ -25,11 +26,16 @@ from ...ir.build import Builder, Var
 from ...ir.node import Apply, Constant, Graph, Node, applied
 from ...ir.prim import REGISTRY
 from ...ir.rewrite import Rewriter
-from ...prims.ops.integers.products import SHIFT
+from ...prims.ops.integers.products import SHIFT, pack_taps
+from ...utils.switches import is_left_out
 
 PRODUCTS = ("conv2d_integer", "dot_integer")
 EXACT = 1 << 24
 """All integers up to here are numbers of float32."""
+TAPS = 10
+"""Words of a filter of one channel that stay in registers."""
+STRIDE = 4
+"""Words of neighbours at strides up to here are within a vector."""
 
 
 @dataclass(frozen=True)
@@ -81,6 +87,8 @@ def _offset(b: Builder, w: Node, zero: int, shape: tuple) -> Node:
 def _convolution(b: Builder, x: Node, w: Node, *, groups: int, zero: int, **attrs: Any) -> Node:
     o, per_group, kh, kw = w.type.shape
     eight = w.type.dtype == "int8"
+    if per_group == 1 and groups > 1 and eight and _in_rows(x, w, attrs["strides"]):
+        return _by_rows(b, x, w, zero, attrs)
     if per_group == 1 and groups > 1 and eight and kh * kw * 255 * 128 + abs(zero) * kh * kw * 128 < EXACT:
         return _depthwise(b, x, w, groups, zero, attrs)
     shift = SHIFT if x.type.dtype == "int8" else 0
@@ -91,6 +99,25 @@ def _convolution(b: Builder, x: Node, w: Node, *, groups: int, zero: int, **attr
     if zero + shift == 0:
         return sums
     return b.emit(REGISTRY["sub"], (sums, _offset(b, w, zero + shift, (o, 1, 1))))
+
+
+def _in_rows(x: Node, w: Node, strides: tuple[int, int]) -> bool:
+    """Whether words may hold taps of a row."""
+    kh, kw = w.type.shape[2:]
+    sizes = (*x.type.shape[1:], *w.type.shape)
+    small = all(isinstance(size, int) for size in sizes) and kh * -(-kw // 4) <= TAPS and strides[1] <= STRIDE
+    return isinstance(w, Constant) and small and not is_left_out("vnni") and not is_left_out("direct_conv")
+
+
+def _by_rows(b: Builder, x: Node, w: Constant, zero: int, attrs: Mapping[str, Any]) -> Node:
+    """Of words of taps that lie side by side."""
+    shift = SHIFT if x.type.dtype == "int8" else 0
+    taps = b.constant(pack_taps(np.asarray(w.value)))
+    own = {"kernel": w.type.shape[2:], "fill": zero + shift}
+    sums = b.emit(REGISTRY["depthwise_words"], (x, taps), {**attrs, **own})
+    if zero + shift == 0:
+        return sums
+    return b.emit(REGISTRY["sub"], (sums, _offset(b, w, zero + shift, (w.type.shape[0], 1, 1))))
 
 
 def _depthwise(b: Builder, x: Node, w: Node, groups: int, zero: int, attrs: Mapping[str, Any]) -> Node:

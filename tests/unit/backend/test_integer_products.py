@@ -78,6 +78,40 @@ def test_convolutions(shape, pair, machine, in_blocks):
     np.testing.assert_array_equal(found[:, filter_], expected.astype(np.int32))
 
 
+# (channels, height, width), (filters for each, kernel), strides, padding
+DEPTHWISE = [
+    ((5, 33, 37), (1, (3, 3)), (1, 1), ((1, 1), (1, 1))),
+    ((3, 14, 14), (2, (3, 3)), (2, 2), ((1, 1), (0, 1))),
+    ((4, 7, 7), (1, (5, 5)), (1, 1), ((2, 2), (2, 2))),
+    ((2, 6, 3), (3, (2, 3)), (1, 1), ((1, 0), (0, 0))),
+    ((2, 21, 70), (1, (3, 7)), (1, 3), ((0, 0), (3, 3))),
+    ((3, 20, 40), (1, (1, 4)), (3, 4), ((0, 0), (0, 2))),
+    ((33, 8, 5), (1, (3, 3)), (1, 1), ((1, 1), (1, 1))),
+    ((2, 1, 1), (1, (1, 1)), (1, 1), ((0, 0), (0, 0))),
+]
+
+
+@pytest.mark.sampled(6)
+@pytest.mark.parametrize("pair", PAIRS[:2], ids=lambda p: p[0])
+@pytest.mark.parametrize("shape", DEPTHWISE, ids=lambda s: "x".join(map(str, (*s[0], *s[1][1]))))
+def test_depthwise_convolutions(shape, pair, machine):
+    """Of constant filters, with what follows: a bias, a multiplication, a clip, a narrow result."""
+    image, (each, kernel), strides, padding = shape
+    x, w = drawn(pair[0], 2, *image), drawn(pair[1], image[0] * each, 1, *kernel)
+    attrs = {"strides": strides, "padding": padding, "groups": image[0], "zero": pair[2]}
+
+    count = image[0] * each
+    check(lambda x: P.conv2d_integer(x, w, **attrs), x)
+
+    def g(x, bias, scale):
+        steps = P.cast(P.conv2d_integer(x, w, **attrs) + bias, dtype="float64") * P.cast(scale, dtype="float64")
+        return P.round_saturated(steps, zero=3, low=0, high=255, dtype="uint8")
+
+    scale = RNG.uniform(1e-3, 1e-2, (count, 1, 1)).astype(np.float32)
+    found = check(g, x, drawn("int32", count, 1, 1) >> 18, scale)
+    assert found.size < 9 or len(np.unique(found)) > 5
+
+
 @pytest.mark.sampled(12)
 @pytest.mark.parametrize("pair", PAIRS, ids=lambda p: p[0])
 @pytest.mark.parametrize(

@@ -17,6 +17,7 @@ from ....abstract.types import Array
 from ....ir.node import Apply
 from ....ir.prim import REGISTRY
 from ....opt.analysis.fusion import is_scalar
+from ....prims.ops.integers.products import SHIFT
 from ....utils.errors import LoweringError
 from ....utils.switches import is_left_out
 from ..plan import ITEM, View
@@ -28,6 +29,7 @@ from . import blas, conv, joined_conv, user_kernels
 from .depthwise_conv import depthwise_conv, is_depthwise
 from .direct_conv import direct_conv, is_direct
 from .integers import products as integer_products
+from .integers.depthwise import depthwise
 from .kernel import Evaluator, Kernel
 from .nests import inlined, lanes_for
 from .patches import Conv, at, fill
@@ -318,10 +320,10 @@ def _shape_of(attrs: Any, image: tuple, filters: int, per_group: int, kernel: tu
 
 def takes_epilogue(node: Apply, root: Apply) -> bool:
     """Whether an application's kernel can compute what follows it element by element, up to a root."""
-    if node.fn.name not in ("conv2d", "conv2d_words") or is_left_out("fuse_epilogues"):
+    if node.fn.name not in ("conv2d", "conv2d_words", "depthwise_words") or is_left_out("fuse_epilogues"):
         return False
     x, w = (a.type for a in node.args)
-    if node.fn.name == "conv2d_words":
+    if node.fn.name != "conv2d":
         return 0 not in node.type.shape
     if root.type.dtype != x.dtype:
         return False
@@ -393,6 +395,17 @@ def _conv2d_words(c: Call) -> None:
     fill = np.full(4 if eight else 2, c.attrs["fill"], "uint8" if eight else "int16").view("<i4")[0]
     tasks = c.tasks(2 * n * s.size_out * s.patch * groups, PARALLEL_FLOPS)
     direct_conv(c, s, c.dim(n), groups, tasks, c.finish, "words8" if eight else "words16", int(fill))
+
+
+def _depthwise_words(c: Call) -> None:
+    x, w = c.types
+    (n, groups, *image), (filters, *_), kernel = x.shape, w.shape, c.attrs["kernel"]
+    c.static(groups, *image, filters)
+    s = _shape_of({**c.attrs, "groups": groups}, tuple(image), filters, 1, kernel)
+    if 0 in c.out_type.shape:
+        return
+    tasks = c.tasks(2 * n * s.size_out * s.patch * groups, PARALLEL_FLOPS)
+    depthwise(c, s, c.dim(n), groups, tasks, c.attrs["fill"] - (SHIFT if x.dtype == "int8" else 0))
 
 
 def _conv2d_grad_input(c: Call) -> None:
@@ -568,6 +581,7 @@ TABLE = {
     "matvec": _matvec,
     "conv2d": _conv2d,
     "conv2d_words": _conv2d_words,
+    "depthwise_words": _depthwise_words,
     "dot_shifted": integer_products.dots,
     "pack_words": integer_products.pack,
     "conv2d_grad_input": _conv2d_grad_input,

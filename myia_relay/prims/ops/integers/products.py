@@ -8,6 +8,8 @@ compiled:
 
     conv2d_integer(x, w)  =>  conv2d_words(pack_words(x), pack_words(w)) - zero * sum of w
 
+With a channel in each group, words hold neighbours in a row (`depthwise_words`).
+
 Eight bits are multiplied unsigned by signed. Signed images are shifted: x + 128, with 128 added to the zero.
 """
 
@@ -17,6 +19,7 @@ import numpy as np
 
 from ....abstract.dims import DimLike
 from ....abstract.types import Array
+from ....ir.axes import Axes
 from ....ir.prim import primitive
 from ....utils.errors import ShapeError, TypeError_, ValueError_
 from ...rules.batching import materialise_all, merge
@@ -251,13 +254,73 @@ def _(x, w, *, strides=(1, 1), padding=((0, 0), (0, 0)), groups=1, bits=8, fill=
 
 conv2d_words.batch(_batched(conv2d_words))
 
+
+def pack_taps(w: np.ndarray) -> np.ndarray:
+    """Filters (O, 1, kh, kw) of int8 as words of four taps that lie side by side, filled up with zeros: (O, 1, kh, words)."""
+    short = -w.shape[3] % 4
+    return np.ascontiguousarray(np.pad(w, ((0, 0), (0, 0), (0, 0), (0, short)))).view("<i4")
+
+
+_GROUPED = _convolved("nc..,oc..->no..")
+
+
+@primitive(
+    "opaque",
+    axes=Axes(lambda shapes, out, **attrs: _GROUPED.relation(shapes, out, {"groups": 2}), any_rank=False),
+    differentiable=False,
+)
+def depthwise_words(x, w, *, kernel, strides=(1, 1), padding=((0, 0), (0, 0)), fill=0):
+    """`conv2d_integer` with a group for each channel, without a zero, and with 128 added to images of int8.
+
+    Args:
+        x: images (N, C, H, W) of uint8 or int8.
+        w: filters (O, 1, kh, words) as `pack_taps` makes them, O a multiple of C.
+        kernel: (kh, kw).
+        strides: as of `conv2d`, at most 4 along rows.
+        padding: as of `conv2d`.
+        fill: the number that pads the images, after that addition.
+
+    Returns:
+        (N, O, H', W') of int32.
+    """
+    image, filters = np.asarray(x).astype(np.int64), np.ascontiguousarray(w).view("i1")[..., : kernel[1]]
+    padded = _pad(image + (SHIFT if np.asarray(x).dtype == np.int8 else 0), padding, fill)
+    return conv2d_integer.reference(
+        padded.astype(np.int16), filters.astype(np.int16), strides=strides, groups=x.shape[1]
+    )
+
+
+@depthwise_words.infer
+def _(x, w, *, kernel, strides=(1, 1), padding=((0, 0), (0, 0)), fill=0):
+    require_array("depthwise_words", x, 4, ("uint8", "int8"))
+    require_array("depthwise_words", w, 4, ("int32",))
+    n, _, height, width = x.shape
+    out = (
+        window_count(height, kernel[0], strides[0], padding[0]),
+        window_count(width, kernel[1], strides[1], padding[1]),
+    )
+    return Array("int32", (n, w.shape[0], *out))
+
+
+@depthwise_words.batch
+def _(size, batched, x, w, **attrs):
+    """Where filters are batched, examples become channels; all else follows from the axes."""
+    if not batched[1]:
+        return None
+    x, w = materialise_all(size, batched, (x, w))
+    out = depthwise_words(_channels_inner(x, 1), merge(w), **attrs)
+    return _channels_outer(out, size, shape_of(w)[1])
+
+
 __all__ = [
     "PAIRS",
     "SHIFT",
     "conv2d_integer",
     "conv2d_words",
+    "depthwise_words",
     "dot_integer",
     "dot_shifted",
+    "pack_taps",
     "pack_words",
     "per_word",
     "words",
