@@ -4,7 +4,7 @@
 
 Integers less their zero points, their products and their sums are exact in float32. Where f commutes with scales, these are joined
 to one factor, x_scale / y_scale, so a result is that of the definition, but for values within rounding errors of float32 of a half.
-Products of matrices have exact sums, and scale factors in float64.
+So it is with products of matrices, whose sums are exact in int32; in float32 their results are exact sums times exact scales, rounded once.
 
 Source: the operators' schemas, https://github.com/microsoft/onnxruntime/blob/main/docs/ContribOperators.md.
 """
@@ -207,10 +207,11 @@ def q_gemm(
     sums = product_sums(c, a, a_zero, b, b_zero, turned=bool(transB))
     if bias is not None:
         sums = P.add(sums, cast(bias.var, dtype=sums.dtype))
-    value = _scaled(c, sums, a_scale, b_scale, alpha)
     if y_scale is None:
-        return cast(value, dtype="float32")
-    return stepped(c, P.div(value, cast(one(y_scale), dtype="float64")), y_zero, a)
+        return cast(_scaled(c, sums, a_scale, b_scale, alpha), dtype="float32")
+    scale = P.mul(one(a_scale), b_scale.var)
+    scale = P.mul(reshape(scale, shape=()) if is_one(b_scale) else scale, c.constant(alpha, "float32"))
+    return stepped(c, P.mul(cast(sums, dtype="float32"), P.div(scale, one(y_scale))), y_zero, a)
 
 
 @operator("MatMulIntegerToFloat", domain=MICROSOFT, raw=True, fixed=("a_zero", "b", "b_zero"))

@@ -1,7 +1,7 @@
 """Products and convolutions of quantised tensors: sums of products of integers, exact, which are rounded once.
 
     sum of (x - x_zero) * (w - w_zero)        in int32, by the kernels of `prims.ops.integers`
-    y = saturate(round_half_even(sum * (x_scale * w_scale / y_scale)) + y_zero)
+    y = saturate(round_half_even(sum * (x_scale * w_scale / y_scale)) + y_zero)        in float32, as ONNX Runtime does
 
 Weights and zero points that are initialisers are constants of the program. Weights less their zero point that fit into int8 are
 multiplied as such, other operands less their zero points in 16 bits. Where that is not possible, because there are too many terms
@@ -175,7 +175,7 @@ def of_channels(scale: Var, axes: int) -> Var:
 @operator("QLinearMatMul", raw=True, fixed=("a_zero_point", "b", "b_zero_point", "y_zero_point"))
 def qlinear_mat_mul(c: Context, a, a_scale, a_zero_point, b, b_scale, b_zero_point, y_scale, y_zero_point):
     """A product of quantised matrices, requantised."""
-    total = cast(product_sums(c, a, a_zero_point, b, b_zero_point), dtype="float64")
+    total = cast(product_sums(c, a, a_zero_point, b, b_zero_point), dtype="float32")
     left = a_scale.var
     if not is_one(a_scale) and len(left.shape) == 1 and len(a.shape) > 1:
         left = reshape(left, shape=(*left.shape, 1))
@@ -183,7 +183,7 @@ def qlinear_mat_mul(c: Context, a, a_scale, a_zero_point, b, b_scale, b_zero_poi
         P.mul(cast(left, dtype="float32"), cast(b_scale.var, dtype="float32")), cast(y_scale.var, dtype="float32")
     )
     scale = reshape(scale, shape=()) if scale.shape == (1,) else scale
-    return quantised(c, P.mul(total, cast(scale, dtype="float64")), y_zero_point.var, y_zero_point.dtype)
+    return quantised(c, P.mul(total, scale), y_zero_point.var, y_zero_point.dtype)
 
 
 @operator("QLinearConv", raw=True, fixed=("x_zero_point", "w", "w_zero_point", "y_zero_point", "bias"))
@@ -196,7 +196,7 @@ def qlinear_conv(
         total = P.add(total, cast(of_channels(bias.var, axes), dtype=total.dtype))
     scale = P.div(P.mul(reshape(x_scale.var, shape=()), w_scale.var), reshape(y_scale.var, shape=()))
     scale, zero = of_channels(scale, axes), reshape(y_zero_point.var, shape=())
-    steps = P.mul(cast(total, dtype="float64"), cast(scale, dtype="float64"))
+    steps = P.mul(cast(total, dtype="float32"), cast(scale, dtype="float32"))
     return quantised(c, steps, zero, y_zero_point.dtype)
 
 
@@ -268,7 +268,10 @@ def of_group(
     g = Group(*operands)
     if not g.has_integers(of, axes):
         return by_nodes(c, g, of, axes, relu, attributes)
-    sums = cast(of.sums(c, g.x, g.x_zero, g.w, g.w_zero, **attributes), dtype="float64")
+    sums = of.sums(c, g.x, g.x_zero, g.w, g.w_zero, **attributes)
+
+    def own(x: Var) -> Var:
+        return cast(of_channels(x, of.trailing), dtype="float32")
 
     def wide(x: Var) -> Var:
         return cast(of_channels(x, of.trailing), dtype="float64")
@@ -277,7 +280,7 @@ def of_group(
     scale = P.mul(x_scale, of_channels(g.w_scale.var, of.trailing))
     if g.y_scale is None:
         exact = P.mul(wide(x_scale), wide(g.w_scale.var))
-        out = cast(P.mul(sums, exact), dtype="float32")
+        out = cast(P.mul(cast(sums, dtype="float64"), exact), dtype="float32")
         if g.bias is None:
             return out
         bias = of_channels(g.bias.var, of.trailing)
@@ -287,19 +290,19 @@ def of_group(
     y_scale = reshape(g.y_scale.var, shape=())
     more: Var | None = None
     if g.bias is not None and g.b_scale is None:
-        more = P.div(wide(g.bias.var), wide(y_scale))
+        more = P.div(own(g.bias.var), y_scale)
     elif g.bias is not None and g.b_scale is not None:  # of the scale of the sums, mostly, and added to them then
-        b_scale, bias = of_channels(g.b_scale.var, of.trailing), wide(g.bias.var)
-        same, none = P.eq(b_scale, scale), c.constant(0.0, "float64")
-        sums = P.add(sums, P.where(same, bias, none))
-        more = P.where(same, none, P.div(P.mul(bias, wide(g.b_scale.var)), wide(y_scale)))
-    steps = P.mul(sums, cast(P.div(scale, y_scale), dtype="float64"))
+        b_scale, bias = of_channels(g.b_scale.var, of.trailing), of_channels(g.bias.var, of.trailing)
+        same = P.eq(b_scale, scale)
+        sums = P.add(sums, cast(P.where(same, bias, c.constant(0, "int32")), dtype=sums.dtype))
+        more = P.where(same, c.constant(0, "float32"), P.div(P.mul(own(g.bias.var), own(g.b_scale.var)), y_scale))
+    steps = P.mul(cast(sums, dtype="float32"), P.div(scale, y_scale))
     steps = steps if more is None else P.add(steps, more)
     dtype = "uint8" if g.y_zero is None else g.y_zero.dtype
     zero = None if g.y_zero is None else reshape(g.y_zero.var, shape=())
-    limits = [None if v is None else P.rint(P.div(wide(v.var), wide(y_scale))) for v in (g.low, g.high)]
+    limits = [None if v is None else P.rint(P.div(own(v.var), y_scale)) for v in (g.low, g.high)]
     if relu:
-        steps = P.maximum(steps, c.constant(0.0, "float64"))
+        steps = P.maximum(steps, c.constant(0.0, "float32"))
     if any(v is not None for v in limits):
         steps = P.rint(steps)
         steps = steps if limits[0] is None else P.maximum(steps, limits[0])
