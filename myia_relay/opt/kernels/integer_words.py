@@ -87,7 +87,7 @@ def _offset(b: Builder, w: Node, zero: int, shape: tuple) -> Node:
 def _convolution(b: Builder, x: Node, w: Node, *, groups: int, zero: int, **attrs: Any) -> Node:
     o, per_group, kh, kw = w.type.shape
     eight = w.type.dtype == "int8"
-    if per_group == 1 and groups > 1 and eight and _in_rows(x, w, attrs["strides"]):
+    if per_group == 1 and groups > 1 and eight and isinstance(w, Constant) and _in_rows(x, w, attrs["strides"]):
         return _by_rows(b, x, w, zero, attrs)
     if per_group == 1 and groups > 1 and eight and kh * kw * 255 * 128 + abs(zero) * kh * kw * 128 < EXACT:
         return _depthwise(b, x, w, groups, zero, attrs)
@@ -101,12 +101,12 @@ def _convolution(b: Builder, x: Node, w: Node, *, groups: int, zero: int, **attr
     return b.emit(REGISTRY["sub"], (sums, _offset(b, w, zero + shift, (o, 1, 1))))
 
 
-def _in_rows(x: Node, w: Node, strides: tuple[int, int]) -> bool:
+def _in_rows(x: Node, w: Constant, strides: tuple[int, int]) -> bool:
     """Whether words may hold taps of a row."""
     kh, kw = w.type.shape[2:]
     sizes = (*x.type.shape[1:], *w.type.shape)
     small = all(isinstance(size, int) for size in sizes) and kh * -(-kw // 4) <= TAPS and strides[1] <= STRIDE
-    return isinstance(w, Constant) and small and not is_left_out("vnni") and not is_left_out("direct_conv")
+    return small and not is_left_out("vnni") and not is_left_out("direct_conv")
 
 
 def _by_rows(b: Builder, x: Node, w: Constant, zero: int, attrs: Mapping[str, Any]) -> Node:

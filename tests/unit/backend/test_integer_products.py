@@ -6,6 +6,7 @@ import pytest
 pytest.importorskip("tvm")
 
 from myia_relay.backend.tvm.kernels import direct_conv, opaque
+from myia_relay.backend.tvm.kernels.integers import depthwise
 from myia_relay.backend.tvm.tir import pipeline, threads
 from myia_relay.ir.prim import REGISTRY
 from myia_relay.utils.errors import TypeError_, ValueError_
@@ -164,6 +165,7 @@ def test_what_follows_is_part_of_the_kernel(shape, blocks, request):
 
 def test_threads(monkeypatch):
     monkeypatch.setattr(opaque, "PARALLEL_FLOPS", 1)
+    monkeypatch.setattr(depthwise, "PARALLEL", 1)
     before = threads.count()
     try:
         for count in (2, 3):
@@ -172,6 +174,10 @@ def test_threads(monkeypatch):
                 attrs = {"strides": strides, "padding": padding, "groups": groups}
                 x, w = drawn("uint8", 1, *image), drawn("int8", filters, image[0] // groups, *kernel)
                 check(lambda x, w: P.conv2d_integer(x, w, **attrs), x, w)  # noqa: B023
+            for image, (each, kernel), strides, padding in DEPTHWISE[:3]:
+                attrs = {"strides": strides, "padding": padding, "groups": image[0]}
+                x, w = drawn("uint8", 3, *image), drawn("int8", image[0] * each, 1, *kernel)
+                check(lambda x: P.conv2d_integer(x, w, **attrs), x)  # noqa: B023
             check(lambda a, b: P.dot_integer(a, b), drawn("uint8", 3, 70), drawn("int8", 40, 70))
     finally:
         threads.configure(before)

@@ -17,7 +17,6 @@ from ....abstract.types import Array
 from ....ir.node import Apply
 from ....ir.prim import REGISTRY
 from ....opt.analysis.fusion import is_scalar
-from ....prims.ops.integers.products import SHIFT
 from ....utils.errors import LoweringError
 from ....utils.switches import is_left_out
 from ..plan import ITEM, View
@@ -28,8 +27,8 @@ from ..tir.indexing import AxisGroup, Index
 from . import blas, conv, joined_conv, user_kernels
 from .depthwise_conv import depthwise_conv, is_depthwise
 from .direct_conv import direct_conv, is_direct
+from .integers import depthwise
 from .integers import products as integer_products
-from .integers.depthwise import depthwise
 from .kernel import Evaluator, Kernel
 from .nests import inlined, lanes_for
 from .patches import Conv, at, fill
@@ -397,17 +396,6 @@ def _conv2d_words(c: Call) -> None:
     direct_conv(c, s, c.dim(n), groups, tasks, c.finish, "words8" if eight else "words16", int(fill))
 
 
-def _depthwise_words(c: Call) -> None:
-    x, w = c.types
-    (n, groups, *image), (filters, *_), kernel = x.shape, w.shape, c.attrs["kernel"]
-    c.static(groups, *image, filters)
-    s = _shape_of({**c.attrs, "groups": groups}, tuple(image), filters, 1, kernel)
-    if 0 in c.out_type.shape:
-        return
-    tasks = c.tasks(2 * n * s.size_out * s.patch * groups, PARALLEL_FLOPS)
-    depthwise(c, s, c.dim(n), groups, tasks, c.attrs["fill"] - (SHIFT if x.dtype == "int8" else 0))
-
-
 def _conv2d_grad_input(c: Call) -> None:
     dy, w = c.types
     s = _conv_shape(c, tuple(c.attrs["in_shape"]), w.shape[0], w.shape[1], w.shape[2:])
@@ -581,7 +569,7 @@ TABLE = {
     "matvec": _matvec,
     "conv2d": _conv2d,
     "conv2d_words": _conv2d_words,
-    "depthwise_words": _depthwise_words,
+    "depthwise_words": depthwise.emit,
     "dot_shifted": integer_products.dots,
     "pack_words": integer_products.pack,
     "conv2d_grad_input": _conv2d_grad_input,

@@ -20,29 +20,32 @@ from typing import Any
 
 from tvm import tirx
 
+from .....prims.ops.integers.products import SHIFT
 from ...tir import pipeline
 from ...tir.block import broadcast, call, const, idx, load, shuffle, vload, with_lanes
 from ..conv import split
 from ..patches import Conv, Operand, along_row, at, fill, plus, times
 from ..tiles.multiply_add import MultiplyAdd
 
+PARALLEL = 400_000  # operations from which several threads are worth it
 CACHE = 16 << 10  # bytes of copies in the first-level cache
 ROWS = 4  # of the result at once, whose sums stay in registers
 FLIPPED = -0x7F7F7F80
 """0x80808080: added to numbers of a word, it makes signed ones unsigned."""
 
 
-def depthwise(c: Any, s: Conv, n: Any, groups: int, tasks: int, padding: int) -> None:
-    """Emit it.
-
-    Args:
-        c: the call.
-        s: the shape, of one group.
-        n: batch size, an int or an expression.
-        groups: of channels, which are as many.
-        tasks: on so many threads.
-        padding: the number that images are padded with, as they are in memory.
-    """
+def emit(c: Any) -> None:
+    """`depthwise_words`."""
+    (batch, groups, height, width), filters, kernel = c.types[0].shape, c.types[1].shape[0], c.attrs["kernel"]
+    c.static(groups, height, width, filters)
+    if 0 in c.out_type.shape:
+        return
+    (top, bottom), (left, right) = c.attrs["padding"]
+    s = Conv(1, height, width, filters // groups, tuple(kernel), tuple(c.attrs["strides"]), (top, bottom, left, right))
+    tasks = c.tasks(2 * batch * groups * s.size_out * s.taps, PARALLEL)
+    # In memory, numbers of int8 are what they are before 128 is added.
+    padding = c.attrs["fill"] - (SHIFT if c.types[0].dtype == "int8" else 0)
+    n = c.dim(batch)
     d = _Depthwise(c, s, padding)
     total = n * groups if isinstance(n, int) else tirx.Mul(n, idx(groups))
     together = _together(total, tasks, d.size) if isinstance(total, int) else 1
@@ -204,4 +207,4 @@ class _Depthwise:
         return block.let(value)
 
 
-__all__ = ["depthwise"]
+__all__ = ["emit"]
