@@ -4,7 +4,7 @@
 
 Integers less their zero points, their products and their sums are exact in float32. Where f commutes with scales, these are joined
 to one factor, x_scale / y_scale, so a result is that of the definition, but for values within rounding errors of float32 of a half.
-So it is with products of matrices, whose sums are exact in int32. Those with results in float32 are sums times scales, rounded once.
+So it is with products of matrices, whose sums are exact in int32. Results in float32 are sums times scales, rounded once.
 
 Source: the operators' schemas, https://github.com/microsoft/onnxruntime/blob/main/docs/ContribOperators.md.
 """
