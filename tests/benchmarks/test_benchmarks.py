@@ -232,3 +232,9 @@ def test_notebooks(tmp_path):
     assert done.returncode == 0, done.stdout + done.stderr
     ours = json.loads(out.read_text("utf-8"))["rows"][0]
     assert ours["system"] == "relay" and ours["seconds"] > 0 and ours["first"][0] < 0
+
+
+def test_text():
+    done = run("text", "--rounds", "1", "--n", "2", "--length", "20", "--depth", "2")
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "quicksort of 20" in done.stdout and "TreeLSTM of 4 words" in done.stdout

@@ -30,7 +30,7 @@ from ..terms.unify import replaced
 from ..tree import DataType
 from .code import DEFAULTS, ModuleEntry
 
-TAKEN = "_taken"  # on a value of a data type: the term that all of it is known to be of
+TAKEN = "_taken"  # on a value of a data type: its type as an argument, and what is passed if that is another value
 
 
 class Converter:
@@ -115,8 +115,7 @@ class Converter:
             wrong = len(shape) != value.ndim
             if wrong or any(isinstance(n := prune(a), int) and n != b for a, b in zip(shape, value.shape, strict=True)):
                 raise ShapeError(f"{what} is {show(t)}, and is given {described(value)}")
-        array: Any = value
-        return array[()] if array.ndim == 0 else array
+        return value[()] if isinstance(value, np.ndarray) and value.ndim == 0 else value
 
     def _data(self, value: Any, t: DataTerm, what: str) -> Any:
         """A value of a data type with the types of an instance in all fields; no recursion along values.
@@ -124,12 +123,15 @@ class Converter:
         Raises:
             TypeError_: it is of another type.
         """
+        known = ground(t, {}, self.declaration)
+        if known is not None and isinstance(value, Constructed):
+            before, taken = value.__dict__.get(TAKEN, (None, None))
+            if before == known:
+                return value if taken is None else taken
+        given = value
         value = self._adopted(value, t.name)
         if not isinstance(value, Constructed):
             raise TypeError_(f"{what} is {show(t)}, and is given {described(value)}")
-        known = ground(t, {}, self.declaration)
-        if known is not None and value.__dict__.get(TAKEN) == known:
-            return value
         known_fields: dict[tuple[type, Any], tuple] = {}
         done: dict[tuple[int, Any], Any] = {}
         stack: list[tuple[bool, Any, DataTerm]] = [(False, value, t)]
@@ -161,7 +163,9 @@ class Converter:
                 done[key] = type(top)(*new)
         made = done[id(value), t]
         if known is not None:
-            object.__setattr__(made, TAKEN, known)
+            object.__setattr__(made, TAKEN, (known, None))
+            if made is not given and isinstance(given, Constructed):
+                object.__setattr__(given, TAKEN, (known, made))
         return made
 
     def _adopted(self, value: Any, data_type: str) -> Any:
@@ -175,6 +179,9 @@ class Converter:
         stack: list[tuple[bool, Any, str]] = [(False, value, data_type)]
         while stack:
             ready, top, name = stack.pop()
+            if isinstance(top, Constructed) and declaration_of(type(top)) is self.declaration(name):
+                done[id(top), name] = top  # all that it holds is of types of the module
+                continue
             wanted = f"{name}Nothing" if top is None else type(top).__name__
             own, constructor = constructors.get(wanted, (None, None))
             matches = own is not None and own.name == name and (top is None or is_dataclass(top))

@@ -14,6 +14,7 @@ import pytest
 
 import myia_relay as relay
 from myia_relay.abstract.declared import Constructed
+from myia_relay.text.run.arguments import Converter
 from myia_relay.utils.errors import ShapeError, TypeError_
 
 from .program import F
@@ -84,6 +85,14 @@ def test_calls_and_arguments_that_are_functions():
     assert adder(3.0)(2.0) == 6
     with pytest.raises(TypeError_, match="@poly takes 2 arguments"):
         twice(relay.grad(poly), 3.0)
+
+
+@pytest.mark.parametrize("head", [2.0, F(2)])
+def test_a_value_of_a_data_type_is_converted_once(head, monkeypatch):
+    values = Cons(head, Nil())
+    assert total(values) == 4
+    monkeypatch.setattr(Converter, "_fields", None)
+    assert total(values) == 4
 
 
 # Looking inside.
