@@ -217,7 +217,7 @@ class ProgramWriter:
         entry = self.kind(1)
         start = self.expression(want, env, depth + 1)
         if self.random.random() < 0.5:
-            step = self.function(("fn", want, entry, want), env, depth)
+            step = self.function(("fn", want, entry, want), env, depth, True)  # the list may be empty
             return f"@fold({step}, {start}, {self.expression(('List', entry), env, depth + 1)})"
         step = self.function(("fn", want, entry, want, want), env, depth)
         return f"@walk({step}, {start}, {self.expression(('Tree', entry), env, depth + 1)})"
@@ -301,9 +301,11 @@ class ProgramWriter:
     def made(self, constructor: str, fields: tuple[Kind, ...], sub) -> str:
         return f"{constructor}({', '.join(map(sub, fields))})" if fields else constructor
 
-    def function(self, t: Kind, env: dict[str, Kind], depth: int) -> str:
+    def function(self, t: Kind, env: dict[str, Kind], depth: int, annotated: bool = False) -> str:
         names = [self.name() + "f" * (k + 1) for k, _ in enumerate(t[1:-1])]
-        shown = ", ".join(f"{n}: {text_of(p)}" if self.random.random() < 0.6 else n for n, p in zip(names, t[1:-1]))
+        shown = ", ".join(
+            f"{n}: {text_of(p)}" if (self.random.random() < 0.6) | annotated else n for n, p in zip(names, t[1:-1])
+        )
         return f"fn ({shown}) {self.block(t[-1], {**env, **dict(zip(names, t[1:-1]))}, depth + 1)}"
 
     def leaf(self, want: Kind, env: dict[str, Kind], depth: int) -> str:

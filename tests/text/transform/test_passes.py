@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from myia_relay import relay
+from myia_relay.text.walk import walk
 
 from . import random_modules
 from .evaluator import evaluate, same
@@ -76,6 +77,16 @@ def test_types_that_are_known_from_what_a_pass_drops_in_patterns_and_with_sizes(
     }"""
     after = checked_result(relay.parse_text(text), relay.transform.FoldConstant(), (np.ones(3, np.float32),))
     assert "Some(%y: Tensor[(n), float32])" in str(after) and "Some(%z: int32)" in str(after)
+
+
+def test_a_definition_that_is_inlined_twice_has_types_of_its_own_at_each_place():
+    text = """type Option[A] { Some(A), None, }
+    def @f[A](%x: A, Inline=1) { match (Some(%x)) { Some(%y) => (%y, None), None => (%x, None), } }
+    def @main(%x: int32) { (@f(%x).0, @f(True).0) }"""
+    module = relay.transform.Inline()(relay.parse_text(text)).with_executor("interpreter")
+    nodes = [e for d in module.placed.definitions.values() for e in walk(d.function)]
+    assert len(set(nodes)) == len(nodes)
+    assert module["main"](3) == (3, True)
 
 
 def test_a_polymorphic_function_that_nothing_uses_has_no_graph_form():

@@ -10,14 +10,15 @@ the pass.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from ....utils.debugging import debugging
 from ....utils.deep import deeply
 from ....utils.errors import CompileError, InternalError, TypeError_
 from ...check.module import check
 from ...module import Module
-from ...tree import Local, ModuleTree
+from ...tree import Expression, Function, Local, ModuleTree
+from ...walk import rewritten
 from .effects import FAIL, PURE, Effect, EffectAnalysis
 from .folding import is_pure
 from .normal import count_uses, is_pure_by_form, nested, nesting, normalised, without
@@ -66,7 +67,7 @@ class TreePass:
     def _after(self, tree: ModuleTree) -> Module:
         normal = normal_form(tree)
         result = with_enough_stack(normal, lambda: _without_leftovers(normal, self.on_tree(normal)))
-        return Module(self.nest(result))
+        return Module(unshared(self.nest(result)))
 
 
 def _is_well_typed(module: Module) -> bool:
@@ -90,13 +91,31 @@ def finished(step: object, result: ModuleTree | Module) -> Module:
     Raises:
         InternalError: it is ill-typed (with MYIA_RELAY_DEBUG=1).
     """
-    module = result if isinstance(result, Module) else Module(result)
+    module = result if isinstance(result, Module) else Module(unshared(result))
     if debugging():
         try:
             module.checked  # noqa: B018
         except CompileError as error:
             raise InternalError(type(step).__name__, f"the result is ill-typed: {error}\n{module}") from error
     return module
+
+
+def unshared(tree: ModuleTree) -> ModuleTree:
+    """The module with copies of the expressions that stand in several places: types belong to nodes."""
+    seen: set[int] = set()
+
+    def change(e: Expression) -> Expression:
+        new = replace(e) if id(e) in seen else e
+        seen.add(id(new))
+        return new
+
+    return tree.mapped(lambda name, function: _rewritten(function, change))
+
+
+def _rewritten(function: Function, change: Callable[[Expression], Expression]) -> Function:
+    out = rewritten(function, change)
+    assert isinstance(out, Function)
+    return out
 
 
 def normal_form(tree: ModuleTree) -> ModuleTree:
