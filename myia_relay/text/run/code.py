@@ -9,6 +9,7 @@ Input: values of inference. Output: a call of the graph of the definition.
 
 from __future__ import annotations
 
+import functools
 from typing import Any
 
 from ...abstract.declared import Arrow, Constructed, InstanceOf
@@ -75,7 +76,7 @@ class ModuleEntry:
         """The type of the definition."""
         return self.checked.schemes[self.name]
 
-    @property
+    @functools.cached_property
     def names(self) -> tuple[str, ...]:
         """The names of its parameters."""
         return tuple(p.local.name for p in self.checked.tree.definitions[self.name].function.params)
