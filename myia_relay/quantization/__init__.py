@@ -7,8 +7,8 @@
 - `realisation`: the simulated graph in integers.
 - `quantized`, `report`: what users get; `training`: the simulated graph as a model.
 
-Scales are products of a small integer and a power of two. So all values between two roundings are multiples of a power of two,
-which float64 and int64 both hold exactly, and the simulated and the realised graph agree to the last integer.
+Scales are products of a small integer and a power of two, so floats hold multiples exactly. The simulated graph sums them exactly,
+and scales the sums as the realised one does. So both agree to the last integer.
 
 Source: J. Roesch et al., "Relay: A High-Level Compiler for Deep Learning" (2019), section 4.2 and figures 3 and 4.
 """

@@ -6,14 +6,16 @@ A rule says of an application what it is for quantisation:
 
 - `Contract(data, weights)`: a sum of products of data and weights, for which there are integer kernels. Its data are rounded where
   they are computed, so that all that reads them reads the same.
-- `EXACT`: sums and maxima. Between two roundings they are computed exactly.
+- `EXACT`: sums and maxima, which are part of the kernel of a sum of products.
 - `KEEP`: its result has values of its first operand alone (a maximum over windows, a reshape). That is rounded in its place.
 - `FLOAT`: anything else.
 
 Of two contractions that are added, the first one is rounded too: the other one adds it while its sums are in registers.
 
-Input: a typed graph of inputs and arrays. Output: a plan, and with scales the simulated graph. In float64, which is realised,
-all values between roundings are exact; in float32, for training, nearly.
+Input: a typed graph of inputs and arrays. Output: a plan, and with scales the simulated graph. That which is realised sums
+integers, in float64, which holds the sums exactly, and scales them in float32; that for training sums multiples in float32:
+
+    conv2d(q(x), q(w))    =>    float32(conv2d(q(x) / s, q(w) / t)) * (s * t)
 """
 
 from __future__ import annotations
@@ -35,8 +37,6 @@ from .graphs import constant_of, static_nodes
 from .scales import Grid
 
 EXACT, KEEP, FLOAT = "exact", "keep", "float"
-SUM_BITS = 52
-"""Bits of a constant that is added to exact sums."""
 
 
 @dataclass(frozen=True)
@@ -212,24 +212,28 @@ class Simulated:
     env: dict[Node, Node]
 
 
-def simulate(plan: Plan, scales: Scales, wide: bool = True) -> Simulated:
-    """The simulated graph; `wide`: exact, in float64 between roundings."""
-    return _Simulation(plan, scales, "float64" if wide else "float32").run()
+def simulate(plan: Plan, scales: Scales, exact: bool = True) -> Simulated:
+    """The simulated graph.
+
+    Args:
+        plan: what is rounded.
+        scales: to multiples of what.
+        exact: whether sums of products are those of integers, exact, as in the realised graph; for training, of multiples.
+    """
+    return _Simulation(plan, scales, exact).run()
 
 
 class _Simulation:
     """Its construction.
 
     Attributes:
-        sums: values of exact sums -> the power of two that they are multiples of, negated.
         grids: values that are rounded, or have the values of such ones -> their grid.
     """
 
-    def __init__(self, plan: Plan, scales: Scales, wide: str):
-        self.plan, self.scales, self.wide = plan, scales, wide
+    def __init__(self, plan: Plan, scales: Scales, exact: bool):
+        self.plan, self.scales, self.exact = plan, scales, exact
         self.new, self.env = same_interface(plan.graph)
         self.b = Builder(self.new, plan.graph.origin)
-        self.sums: dict[Node, int] = {}
         self.grids: dict[Node, Grid] = {}
 
     def run(self) -> Simulated:
@@ -242,77 +246,51 @@ class _Simulation:
             if isinstance(self.env[node], Apply) and self.env[node].name is None:
                 self.env[node].name = node.name
             self.rounded(node)
-        self.new.output = self.narrow(self.plan.graph.output)
+        self.new.output = lookup(self.env, self.plan.graph.output)
         return Simulated(self.new, self.env)
 
     def rounded(self, node: Node) -> None:
         """Round a value, if it is one that is."""
         grid = self.scales.values.get(node)
-        if grid is None:
-            return
-        self.env[node] = self.cast(self.quantized(self.env[node], grid), "float32")
-        self.grids[node] = grid
-        self.sums.pop(node, None)
+        if grid is not None:
+            self.env[node] = self.quantized(self.env[node], grid)
+            self.grids[node] = grid
 
     def quantized(self, value: Node, grid: Grid) -> Node:
-        scale = constant_of(grid.scale.astype(value.type.dtype), Array(value.type.dtype, grid.scale.shape))
-        return self.b.emit(REGISTRY["simulated_quantize"], (value, scale), {"low": grid.low, "high": grid.high})
+        attrs = {"low": grid.low, "high": grid.high}
+        return self.b.emit(REGISTRY["simulated_quantize"], (value, self.scale(grid.scale, value)), attrs)
 
-    def cast(self, value: Node, dtype: str) -> Node:
-        return value if value.type.dtype == dtype else self.b.emit(REGISTRY["cast"], (value,), {"dtype": dtype})
+    def scale(self, scale: np.ndarray, like: Node) -> Node:
+        dtype = like.type.dtype
+        return constant_of(scale.astype(dtype), Array(dtype, scale.shape))
 
-    def narrow(self, node: Node) -> Node:
-        """A value as the original graph has it."""
-        return self.cast(lookup(self.env, node), node.type.dtype) if node in self.sums else lookup(self.env, node)
+    def steps(self, value: Node, grid: Grid) -> Node:
+        """Which multiples of its scale a value has, exactly."""
+        wide = self.b.emit(REGISTRY["cast"], (value,), {"dtype": "float64"})
+        return self.b.emit(REGISTRY["div"], (wide, self.scale(grid.scale, wide)))
 
     def value(self, node: Apply) -> Node:
         role = self.plan.roles.get(node, FLOAT)
         if isinstance(role, Contract):
             return self.contraction(node, role)
-        if role == KEEP:
-            first = node.args[0]
-            if first in self.grids:
-                self.grids[node] = self.grids[first]
-            elif first in self.sums:
-                self.sums[node] = self.sums[first]
-                found = [lookup(self.env, first), *map(self.narrow, node.args[1:])]
-                return self.b.emit(node.fn, tuple(found), node.attrs)
-        if role == EXACT and self.is_exact(node):
-            return self.exact(node)
-        return emit_like(self.b, node, [self.narrow(a) for a in node.args])
+        if role == KEEP and node.args[0] in self.grids:
+            self.grids[node] = self.grids[node.args[0]]
+        return emit_like(self.b, node, [lookup(self.env, a) for a in node.args])
 
     def contraction(self, node: Apply, role: Contract) -> Node:
-        weights, grid = self.scales.weights[node], self.data_grid(node.args[role.data])
-        data = self.cast(lookup(self.env, node.args[role.data]), self.wide)
-        factor = self.quantized(self.cast(lookup(self.env, node.args[role.weights]), self.wide), weights)
-        args = {role.data: data, role.weights: factor}
-        self.sums[node] = grid.exponent + weights.exponent
-        return self.b.emit(node.fn, (args[0], args[1]), node.attrs)
-
-    def data_grid(self, node: Node) -> Grid:
-        return self.grids[node]
-
-    def is_exact(self, node: Apply) -> bool:
-        """Whether all operands are exact sums, rounded values or known beforehand, and one is not the last."""
-        parts = [a for a in node.args if not (isinstance(a, Constant) or a in self.plan.static)]
-        return bool(parts) and all(a in self.sums or a in self.grids for a in parts)
-
-    def exact(self, node: Apply) -> Node:
-        exponents = [
-            self.sums[a] if a in self.sums else self.grids[a].exponent
-            for a in node.args
-            if a in self.sums or a in self.grids
-        ]
-        exponent = max(exponents)
-        args = []
-        for a in node.args:
-            value = self.cast(lookup(self.env, a), self.wide)
-            if isinstance(a, Constant) or a in self.plan.static:
-                limit = 1 << SUM_BITS
-                value = self.quantized(value, Grid(np.asarray(1), exponent, -limit, limit))
-            args.append(value)
-        self.sums[node] = exponent
-        return self.b.emit(node.fn, tuple(args), node.attrs)
+        weights, grid = self.scales.weights[node], self.grids[node.args[role.data]]
+        data = lookup(self.env, node.args[role.data])
+        factor = self.quantized(lookup(self.env, node.args[role.weights]), weights)
+        if not self.exact:
+            args = {role.data: data, role.weights: factor}
+            return self.b.emit(node.fn, (args[0], args[1]), node.attrs)
+        args = {role.data: self.steps(data, grid), role.weights: self.steps(factor, weights)}
+        sums = self.b.emit(node.fn, (args[0], args[1]), node.attrs)
+        sums = self.b.emit(REGISTRY["cast"], (sums,), {"dtype": node.type.dtype})
+        scale = grid.scale * weights.scale
+        if scale.size > 1:
+            scale = scale.reshape((1, -1, 1, 1) if node.fn.name == "conv2d" else (-1,))
+        return self.b.emit(REGISTRY["mul"], (sums, self.scale(scale.reshape(()) if scale.size == 1 else scale, sums)))
 
 
 __all__ = [

@@ -82,13 +82,13 @@ class QuantizedModel:
         scales.weights = {n: self._scales.weights[o] for n, o in zip(plan.contractions, self._plan.contractions)}
         return scales
 
-    def _simulated(self, args: tuple, wide: bool = True) -> tuple[Subject, Plan, Simulated]:
+    def _simulated(self, args: tuple, exact: bool = True) -> tuple[Subject, Plan, Simulated]:
         found, plan = (
             (self._first, self._plan)
             if signature(self._target, args)[0] == signature(self._target, self._examples[0])[0]
             else self._planned(args)
         )
-        return found, plan, simulate(plan, self._scales_of(plan, found.arrays), wide)
+        return found, plan, simulate(plan, self._scales_of(plan, found.arrays), exact)
 
     def graph(self, *args: Any, stage: str = "realised") -> Graph:
         """The graph for arguments like these.
@@ -143,7 +143,7 @@ class QuantizedModel:
         found = self._first
         model = getattr(self._target, "state", None)
         state = frozenset(model) if model is not None else frozenset()
-        graph = simulate(self._plan, self._scales, wide=False).graph
+        graph = simulate(self._plan, self._scales, exact=False).graph
         return SimulatedModel(self, graph, found.count, found.names, found.arrays, state)
 
     def with_arrays(self, arrays: Sequence[np.ndarray]) -> QuantizedModel:

@@ -49,7 +49,7 @@ class Grid:
 
     def steps(self, x: np.ndarray) -> np.ndarray:
         """What of the scale values are rounded to."""
-        return np.clip(np.floor(np.asarray(x, np.float64) / self.scale + 0.5), self.low, self.high)
+        return np.clip(np.rint(np.asarray(x, np.float64) / self.scale), self.low, self.high)
 
 
 @dataclass(frozen=True)

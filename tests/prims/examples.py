@@ -284,15 +284,10 @@ for _dtype, _zero in ((np.uint8, 3), (np.int8, -4), (np.int16, 5)):
     example("pack_words", _x, shift=128 if _dtype == np.int8 else 0)
 for _x, _scale in ((uniform(2, 3, low=-3, high=3), 0.5), (uniform(2, 3).astype(np.float32), np.float32([0.1, 0.2, 1]))):
     value_example("simulated_quantize", _x, np.asarray(_scale, _x.dtype), low=-3, high=4)  # a staircase has no slope
-    example("quantize_linear", _x, np.asarray(_scale, _x.dtype), low=-3, high=4, dtype="int8")
 for _kind in (np.float32, np.float64):
     _ties = np.array([[-1e30, -200, -2.5, -1.5, -0.5, 0], [0.5, 1.5, 2.5, 130.49, 200, np.nan]], _kind)
     example("round_saturated", _ties, zero=3, low=-128, high=127, dtype="int8")
     example("round_saturated", _ties * 300, zero=40001, low=0, high=65535, dtype="uint16")
-for _divisor in (1, 113):
-    _sums = ints(2, 5, low=-(1 << 20), high=1 << 20, dtype=np.int64)
-    example("requantize", _sums, shift=6, divisor=_divisor, low=-128, high=127, dtype="int8")
-    example("requantize", _sums, shift=2, divisor=_divisor, low=0, high=65535, dtype="uint16")
 example(
     "conv2d_words",
     ints(2, 2, 4, 5, low=-(1 << 31), high=1 << 31, dtype=np.int32),

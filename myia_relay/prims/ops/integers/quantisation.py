@@ -1,9 +1,8 @@
-"""Quantisation: rounding to multiples of a scale, of floats and of exact sums.
+"""Quantisation: rounding to multiples of a scale.
 
-    q = clip(floor(x / scale + 1/2), low, high)         halves are rounded up
+    q = clip(rint(x * (1 / scale)), low, high)          halves are rounded to even
 
-`simulated_quantize` gives the multiple as a float, `q * scale`; `quantize_linear` gives q as a small integer; `requantize` does the
-same to integers that stand for multiples of a power of two, so that what one computes in floats the other computes in integers.
+`simulated_quantize` gives the multiple as a float, `q * scale`; `round_saturated` of the product gives q as a small integer.
 
 The derivative of the rounding is taken as that of the identity, and 0 where something is clipped (Y. Bengio, N. Léonard and
 A. Courville, "Estimating or Propagating Gradients Through Stochastic Neurons", 2013: the straight-through estimator).
@@ -25,9 +24,8 @@ NARROW = ("uint8", "int8", "uint16", "int16", "int32")
 
 def _steps(x, scale, low: int, high: int):
     x, scale = np.asarray(x), np.asarray(scale)
-    half = x.dtype.type(0.5)
     with np.errstate(all="ignore"):
-        return np.clip(np.floor(x / scale + half), x.dtype.type(low), x.dtype.type(high))
+        return np.clip(np.rint(x * (x.dtype.type(1) / scale)), x.dtype.type(low), x.dtype.type(high))
 
 
 def _infer(name: str):
@@ -43,7 +41,9 @@ def _infer(name: str):
 
 @primitive("elementwise")
 def simulated_quantize(x, scale, *, low, high):
-    """The multiple of a scale that is nearest to x, of those from `low` to `high` times the scale; halves are rounded up.
+    """The multiple of a scale that is nearest to x, of those from `low` to `high` times the scale.
+
+    x is multiplied by the reciprocal of the scale, and halves are rounded to even.
 
     Args:
         x: floats.
@@ -75,85 +75,13 @@ simulated_quantize.vjp_rule.pointwise = _straight_through
 
 
 def _lowered(b, x, scale, low: int, high: int):
-    whole = b.floor(b.add(b.div(x, scale), b.like(0.5, x)))
+    whole = b.rint(b.mul(x, b.let(b.div(b.like(1.0, x), scale))))
     return b.minimum(b.maximum(whole, b.like(low, x)), b.like(high, x))
 
 
 @simulated_quantize.lower
 def _(b, x, scale, *, low, high):
     return b.mul(b.let(_lowered(b, x, scale, low, high)), scale)
-
-
-@primitive("elementwise", differentiable=False)
-def quantize_linear(x, scale, *, low, high, dtype):
-    """What `simulated_quantize` multiplies the scale by, as integers.
-
-    Args:
-        x, scale: floats of one dtype, as of `simulated_quantize`.
-        low, high: integers of the dtype.
-        dtype: of the result.
-
-    Returns:
-        Integers.
-    """
-    with np.errstate(invalid="ignore"):
-        return _steps(x, scale, low, high).astype(numpy_dtype(dtype))[()]
-
-
-@quantize_linear.infer
-def _(x, scale, *, low, high, dtype):
-    return with_dtype(_infer("quantize_linear")(x, scale, low=low, high=high), dtype)
-
-
-@quantize_linear.lower
-def _(b, x, scale, *, low, high, dtype):
-    return b.cast(b.let(_lowered(b, x, scale, low, high)), dtype)
-
-
-@primitive("elementwise", differentiable=False)
-def requantize(x, *, shift, divisor, low, high, dtype):
-    """clip(floor(x / (divisor * 2**shift) + 1/2), low, high), exactly: halves are rounded up.
-
-    Args:
-        x: int64, below 2**61.
-        shift: from 1 to 61.
-        divisor: from 1 to 127.
-        low, high: integers of the dtype.
-        dtype: of the result, 8 or 16 bits.
-
-    Returns:
-        Integers.
-    """
-    x = np.asarray(x)
-    steps = (x + (divisor << (shift - 1))) // (divisor << shift)
-    return np.clip(steps, low, high).astype(numpy_dtype(dtype))[()]
-
-
-@requantize.infer
-def _(x, *, shift, divisor, low, high, dtype):
-    require("requantize", x, ("int64",))
-    if not (1 <= shift <= 61 and 1 <= divisor <= 127 and dtype in NARROW):
-        raise ValueError_(f"requantize: no shift={shift}, divisor={divisor} and dtype={dtype}")
-    return with_dtype(x, dtype)
-
-
-@requantize.lower
-def _(b, x, *, shift, divisor, low, high, dtype):
-    """A shift, then a division by a small number: floor(floor(x / 2**shift) / divisor).
-
-    The latter is a product and a shift: of numbers t from 0 to (high - low + 1) * divisor - 1,
-
-        floor(t / divisor) = (t * ceil(2**k / divisor)) >> k      if t < 2**k / 127     (T. Granlund and P. Montgomery, PLDI 1994)
-    """
-    t = b.add(x, b.const((divisor << (shift - 1)) - (low * divisor << shift), "int64"))
-    t = b.let(b.right_shift(t, b.const(shift, "int64")))
-    most = (high - low + 1) * divisor - 1
-    t = b.let(b.minimum(b.maximum(t, b.const(0, "int64")), b.const(most, "int64")))
-    wide, k = ("int32", 22) if most < 1 << 15 else ("int64", 40)
-    t = b.let(b.cast(t, wide))
-    if divisor != 1:
-        t = b.right_shift(b.let(b.mul(t, b.const(-(-(1 << k) // divisor), wide))), b.const(k, wide))
-    return b.cast(b.let(b.add(t, b.const(low, wide)) if low else t), dtype)
 
 
 @primitive("elementwise", differentiable=False)
@@ -199,4 +127,4 @@ def _(b, x, *, zero, low, high, dtype):
     return b.cast(b.let(b.sub(found, b.const(start, "int32"))), dtype)
 
 
-__all__ = ["quantize_linear", "requantize", "round_saturated", "simulated_quantize"]
+__all__ = ["round_saturated", "simulated_quantize"]
