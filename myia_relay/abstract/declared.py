@@ -30,6 +30,7 @@ import numpy as np
 
 from ..utils.errors import TypeError_
 from .family import Family
+from .references import RefTo, reference_of, reference_type
 from .types import Data, List, Struct, Type, holds, leaves
 
 MOST_PARTS = 1000  # of the types for the parameters of one instance
@@ -158,7 +159,7 @@ class Declaration:
 
         Args:
             name: its name.
-            *types: the types of its fields; `TypeParameter`, `InstanceOf` and `Arrow` may occur in them.
+            *types: the types of its fields; `TypeParameter`, `InstanceOf`, `Arrow` and `RefTo` may occur in them.
             fields: the names of the fields; f0, f1, ... by default.
             module: what its class gives as its module.
 
@@ -258,6 +259,8 @@ def parts_of(t: Type) -> list[Type]:
             found += [*part.params, part.result]
         elif isinstance(part, List):
             found.append(part.elem)
+        elif isinstance(part, RefTo):
+            found.append(part.content)
     return found
 
 
@@ -271,7 +274,31 @@ def substituted(t: Type, env: Mapping[Type, Type]) -> Type:
         return InstanceOf(t.declaration, tuple(substituted(a, env) for a in t.args))
     if isinstance(t, Arrow):
         return Arrow(tuple(substituted(p, env) for p in t.params), substituted(t.result, env))
+    if isinstance(t, RefTo):
+        return RefTo(substituted(t.content, env))
     return List(substituted(t.elem, env)) if isinstance(t, List) else t
+
+
+def as_declared(t: Type) -> Type:
+    """A type of compiled code as declarations have it: families as instances.
+
+    Raises:
+        TypeError_: a family is no instance; a reference refers to functions, say.
+    """
+    if isinstance(t, Data):
+        if t.family.instance_of is None:
+            raise TypeError_(f"a reference to {t} is not supported yet")
+        declaration, args = t.family.instance_of
+        return InstanceOf(declaration, tuple(map(as_declared, args)))
+    if (cls := reference_of(t)) is not None:
+        return RefTo(cls.content)
+    if isinstance(t, Struct):
+        return Struct(t.kind, tuple(map(as_declared, t.elems)), t.fields, t.cls)
+    if isinstance(t, InstanceOf):
+        return InstanceOf(t.declaration, tuple(map(as_declared, t.args)))
+    if isinstance(t, RefTo):
+        return RefTo(as_declared(t.content))
+    return List(as_declared(t.elem)) if isinstance(t, List) else t
 
 
 class Instances:
@@ -317,6 +344,8 @@ class Instances:
             if self.arrow is None:
                 raise TypeError_(f"a value of type {t} exists in compiled code only")
             return self.arrow(t)
+        if isinstance(t, RefTo):
+            return reference_type(as_declared(t.content))
         if isinstance(t, Struct):
             return Struct(t.kind, tuple(self.type(e) for e in t.elems), t.fields, t.cls)
         return List(self.type(t.elem)) if isinstance(t, List) else t
@@ -424,6 +453,9 @@ def solve(todo: list[tuple[Type, Any]], view: Callable[[Any], Any]) -> None:
         elif seen is not None:
             form, values = seen
             if isinstance(form, Struct):
+                if isinstance(t, RefTo) and (cls := reference_of(form)) is not None:
+                    _match(t.content, cls.content)
+                    continue
                 if isinstance(t, OpenType):
                     t.found = t = Struct(form.kind, tuple(OpenType() for _ in values), form.fields, form.cls)
                 if isinstance(t, Struct) and len(t.elems) == len(values):
@@ -454,6 +486,10 @@ def _match(t: Type, seen: Type) -> None:
             pairs.extend(zip(t.elems, seen.elems, strict=True))
         elif isinstance(t, List) and isinstance(seen, List):
             pairs.append((t.elem, seen.elem))
+        elif isinstance(t, RefTo) and isinstance(seen, RefTo):
+            pairs.append((t.content, seen.content))
+        elif isinstance(t, RefTo) and (cls := reference_of(seen)) is not None:
+            pairs.append((t.content, cls.content))
         elif isinstance(t, InstanceOf):
             if isinstance(seen, Data) and seen.family.instance_of is not None:
                 seen = InstanceOf(*seen.family.instance_of)

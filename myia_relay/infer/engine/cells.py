@@ -51,6 +51,12 @@ def reachable(frame: Frame, values: Iterable[Val]) -> list[Cell]:
     return [v for v in held(frame, values) if isinstance(v, Cell)]
 
 
+def taken(engine, frame: Frame, values: Iterable[Val]) -> list[Cell]:
+    """The cells that a call takes with these values, as far as the caller has them: those within reach, and all heaps."""
+    cells = [*engine.heaps.values(), *reachable(frame, values)]
+    return [c for c in dict.fromkeys(cells) if frame.has_cell(c)]
+
+
 def held(frame: Frame, values: Iterable[Val]) -> Iterator[Val]:
     """Values and all that they hold, directly or through cells: each cell once, in a fixed order."""
     found: set[Cell] = set()

@@ -102,6 +102,7 @@ class Engine:
         self.applied, self.large_choices = 0, 0  # operations evaluated; choices at run time among large arrays
         self.ignored: set[Node] = set()  # places with errors that are reported already; see `several_errors`
         self.cells: dict[Hashable, Cell] = {}
+        self.heaps: dict[type, Cell] = {}  # class of references -> what holds their contents; see `objects.references`
         self.with_cells = False  # whether the program has variables that inner functions assign to; see `cells`
         self.iterators = False  # whether the program has made any; see `infer.engine.iterators`
         self.tables: dict[Seq, np.ndarray | None] = {}  # long lists of known numbers as arrays; see `lists.of_table`
@@ -412,8 +413,7 @@ class Engine:
             TypeError_: the callee changes a variable that the caller cannot hand on.
         """  # noqa: DOC501 (a function makes the exception)
         captured = [value for _, value in env]
-        cells = cell_rules.reachable(frame, [*args, *captured]) if self.with_cells else []
-        cells = [c for c in cells if frame.has_cell(c)]
+        cells = cell_rules.taken(self, frame, [*args, *captured]) if self.with_cells else []
         cell_rules.require_bound(frame, cells, f"where {graph.name} is called")
         given = len(args) + len(env)
         args = handing.as_kept(frame, graph, args)

@@ -7,12 +7,14 @@ from __future__ import annotations
 
 import sys
 
+from ...abstract.references import reference_of
 from ...ir import syntax as S
 from ...ir.node import Apply
 from ...utils.errors import NameError_
 from ..engine.cells import UNCERTAIN, out_of_reach, unseen
 from ..engine.frames import Frame, raising, reach
 from ..engine.unions import dispatch
+from ..objects import references
 from ..values.values import NONE_VAL, UNBOUND_VAL, Cell, Seq, TaggedUnion, UnboundVal, Val
 from .registry import handles
 
@@ -44,7 +46,8 @@ async def read(engine, frame: Frame, cell: Val, node: Apply) -> Val:
             engine, frame, cell, lambda region, option: read(engine, region, option, node), node, node.origin
         )
     if isinstance(cell, Seq):
-        return cell.elems[0]  # frozen
+        cls = reference_of(cell)
+        return references.read(engine, frame, cls, cell) if cls is not None else cell.elems[0]  # frozen
     name = node.attrs["name"]
     assert isinstance(cell, Cell)
     if not frame.has_cell(cell):
@@ -77,6 +80,8 @@ async def write(engine, frame: Frame, cell: Val, value: Val, node: Apply) -> Val
             return await write(engine, region, option, reach(frame, region, value), node)
 
         return await dispatch(engine, frame, cell, into, node, node.origin)
+    if isinstance(cell, Seq) and (cls := reference_of(cell)) is not None:
+        return references.write(engine, frame, cls, cell, value)
     name = node.attrs["name"]
     assert isinstance(cell, Cell)
     if not frame.has_cell(cell):

@@ -22,6 +22,7 @@ from ..engine.engine import Ambient, Engine
 from ..engine.frames import Frame, Specialisation, SpecialisationSource
 from ..engine.unions import single_float
 from ..language.calls import call_value
+from ..objects.references import refuse as refuse_references
 from ..values.treedef import TreeDef, describe, rebuild, tree_structure
 from ..values.values import NONE_VAL, Bound, ClosureVal, Derived, Dyn, Listed, Seq, Static, TaggedUnion, Val
 
@@ -56,6 +57,7 @@ async def specialise_call(
     """
     names = tuple(kwargs)
     values = [fn, *args, *kwargs.values()]
+    refuse_references(engine, frame, values, "cannot be used in what is differentiated or batched")
 
     async def run(inner: Frame, parts: list[Val]) -> Val:
         callee, *rest = parts

@@ -7,19 +7,20 @@ from typing import Any
 import numpy as np
 
 from ...abstract.declared import ConstructorAt
+from ...abstract.references import reference_class
 from ...abstract.types import Array
 from ...infer.engine.engine import Engine
 from ...infer.engine.frames import Frame
 from ...infer.engine.unions import dispatch
 from ...infer.language.registry import handles
-from ...infer.objects import data
+from ...infer.objects import data, references
 from ...infer.values.kinds import is_data
 from ...infer.values.treedef import describe
 from ...infer.values.values import Dyn, Seq, Static, TaggedUnion, Val, elements
 from ...ir.node import Apply
 from ...ir.prim import REGISTRY
 from ...ir.syntax import Syntax
-from ...utils.errors import InternalError
+from ...utils.errors import InternalError, TypeError_
 from .types import TypeValue, ground
 
 tensor = Syntax("tensor", "(), attrs value -> a constant array")
@@ -29,6 +30,10 @@ type_value = Syntax(
 constructor_of = Syntax(
     "constructor_of",
     "(*parameters), attrs declaration, cls, terms, variables, declarations -> the constructor of an instance of a data type",
+)
+new_reference = Syntax(
+    "new_reference",
+    "(value, *parameters), attrs name, term, variables, heaps -> a reference to the value: a place in a heap, or a cell",
 )
 operate = Syntax(
     "operate", "(*args), attrs operator, attributes -> the result of an operator, tensors of rank 0 as numbers"
@@ -60,6 +65,22 @@ async def _type_value(engine: Engine, frame: Frame, node: Apply) -> Val:
     )
 
 
+@handles(new_reference)
+async def _new_reference(engine: Engine, frame: Frame, node: Apply) -> Val:
+    value, heaps = engine.value(frame, node.args[0]), node.attrs["heaps"]
+    content = ground(node.attrs["term"], _environment(engine, frame, node, 1), heaps.declarations)
+    if content is None and heaps.every:
+        raise TypeError_("a reference in data to something whose size is known at run time only is not supported yet")
+    if content is not None and heaps.holds(content):
+        if content not in heaps.contents:
+            raise references.MoreHeaps(content, heaps.add)
+        return references.make(engine, frame, reference_class(content), value)
+    cell = engine.cell_of(frame, node)
+    engine.with_cells = True
+    frame.new_cell(cell, value)
+    return cell
+
+
 @handles(constructor_of)
 async def _constructor_of(engine: Engine, frame: Frame, node: Apply) -> Val:
     env = _environment(engine, frame, node)
@@ -80,9 +101,9 @@ def constructor(declaration: Any, cls: type, args: tuple) -> Any:
 _CONSTRUCTORS: dict[tuple[type, tuple], ConstructorAt] = {}
 
 
-def _environment(engine: Engine, frame: Frame, node: Apply) -> dict[int, Any]:
-    """What stands for parameters: by `id`."""
-    values = [engine.value(frame, a) for a in node.args]
+def _environment(engine: Engine, frame: Frame, node: Apply, first: int = 0) -> dict[int, Any]:
+    """What stands for parameters, which the arguments from the first on give: by `id`."""
+    values = [engine.value(frame, a) for a in node.args[first:]]
     return {
         id(v): value.value.value
         for v, value in zip(node.attrs["variables"], values, strict=True)

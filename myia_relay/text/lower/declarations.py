@@ -20,8 +20,9 @@ from ...abstract.declared import (
     constructor_class,
     declaration_of,
 )
+from ...abstract.references import RefTo
 from ...abstract.types import Array, Scalar, Type, tuple_of
-from ...utils.errors import TypeError_
+from ...utils.errors import InternalError, TypeError_
 from ..tree import (
     AnySize,
     DataType,
@@ -167,6 +168,7 @@ def field_type(form: tuple, declarations: dict[str, Declaration]) -> Type:
 
     Raises:
         TypeError_: a type that no record can hold.
+        InternalError: there is no such form.
     """
     match form:
         case "param", name:
@@ -181,7 +183,9 @@ def field_type(form: tuple, declarations: dict[str, Declaration]) -> Type:
             return Arrow(tuple(field_type(p, declarations) for p in params), field_type(result, declarations))
         case "data", name, args:
             return InstanceOf(declarations[name], tuple(field_type(a, declarations) for a in args))
-    raise TypeError_("references in fields are not supported yet")
+        case "ref", content:
+            return RefTo(field_type(content, declarations))
+    raise InternalError("text", f"{form[0]} is no form of a type")
 
 
 def tensor_type(sizes: tuple[int | None, ...], dtype: str) -> Type:

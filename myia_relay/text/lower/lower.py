@@ -24,7 +24,7 @@ from ...utils.source import NOWHERE, Origin
 from ...utils.trampoline import Steps, run
 from ..check.checked import Checked
 from ..operators.declare import CALLABLES
-from ..terms.terms import TYPE, ArrowTerm, is_ground, resolved, tuple_term, unknowns
+from ..terms.terms import TYPE, ArrowTerm, CellTerm, is_ground, resolved, tuple_term, unknowns
 from ..terms.unify import replaced
 from ..tree import (
     Body,
@@ -51,6 +51,7 @@ from ..tree import (
 from ..walk import walk
 from . import constructs as C
 from .declarations import constructor_class, declared
+from .heaps import Heaps
 from .needs import Needs
 from .patterns import Decision, Fits, Place, Test, decide, uses
 from .sizes import conform, leaves_open, says_sizes
@@ -67,12 +68,14 @@ class Lowered:
         checked: the module.
 
     Attributes:
+        heaps: which of its references exist at run time.
         needs: which type parameters its functions take.
     """
 
     def __init__(self, checked: Checked):
         self.checked = checked
-        self.needs = Needs(checked)
+        self.heaps = Heaps(checked, self.declaration)
+        self.needs = Needs(checked, bool(self.heaps))
         self._graphs: dict[str, Graph] = {}
         self._waiting: list[str] = []
 
@@ -216,6 +219,8 @@ class _DefinitionLowering:
                 return (yield self.match(graph, e))
             case RefNew():
                 value = yield self.expression(graph, e.value)
+                if self.module.heaps:
+                    return self.reference(graph, e, value)
                 cell = graph.apply(Constant(S.new_cell), attrs={"name": "ref"}, origin=self.origin(e))
                 graph.apply(Constant(S.cell_set), cell, value, attrs={"name": "ref"}, origin=self.origin(e))
                 return cell
@@ -245,6 +250,17 @@ class _DefinitionLowering:
                     self.env[s.local] = node
                 return (yield self.expression(graph, e.result))
         raise InternalError("text", f"no lowering of {type(e).__name__}")
+
+    def reference(self, graph: Graph, e: RefNew, value: Node) -> Node:
+        """A new reference, where a module has some that exist at run time."""
+        t = self.checked.type_of(e)
+        assert isinstance(t, CellTerm)
+        term = self.module.definite(t.elem)
+        vs = tuple(v for v in variables(term) if id(v) in self.types)
+        attrs = {"name": "ref", "term": term, "variables": vs, "heaps": self.module.heaps}
+        return graph.apply(
+            Constant(C.new_reference), value, *(self.types[id(v)] for v in vs), attrs=attrs, origin=self.origin(e)
+        )
 
     def expressions(self, graph: Graph, es: tuple[Expression, ...]) -> Steps:
         """The nodes of expressions, evaluated in order."""

@@ -1,7 +1,7 @@
 """Which type parameters a function needs to know where it is specialised: those that decide what a constructor makes.
 
-A function needs a parameter if a constructor in it makes a value of a type with the parameter in it, or if it calls a function
-that needs one and gives the parameter for it. Of functions that call each other this is a least fixpoint.
+A function needs a parameter if a constructor or a reference in it makes a value of a type with the parameter in it, or if it calls
+a function that needs one and gives the parameter for it. Of functions that call each other this is a least fixpoint.
 
 Input: a checked module. Output: for every function that is polymorphic, what it needs, in the order of its scheme.
 """
@@ -11,7 +11,7 @@ from __future__ import annotations
 from typing import Any
 
 from ..check.checked import Checked, Scheme
-from ..tree import Body, ConstructorName, Expression, Function, GlobalVar, Let, Local, LocalVar
+from ..tree import Body, ConstructorName, Expression, Function, GlobalVar, Let, Local, LocalVar, RefNew
 from ..walk import expressions
 from .types import variables
 
@@ -21,10 +21,11 @@ class Needs:
 
     Args:
         checked: the module.
+        heaps: whether references exist at run time: then what makes one needs to know of what.
     """
 
-    def __init__(self, checked: Checked):
-        self.checked = checked
+    def __init__(self, checked: Checked, heaps: bool = False):
+        self.checked, self.heaps = checked, heaps
         self._locals: dict[Local, tuple[Any, ...]] = {}
         self._globals: dict[str, tuple[Any, ...]] = dict.fromkeys(checked.tree.definitions, ())
         self._solve()
@@ -38,7 +39,7 @@ class Needs:
         return self._locals.get(local, ())
 
     def _solve(self) -> None:
-        polymorphic = any(isinstance(e, ConstructorName) for e in self.checked.instances)
+        polymorphic = self.heaps or any(isinstance(e, ConstructorName) for e in self.checked.instances)
         while polymorphic:
             before = dict(self._globals), dict(self._locals)
             for name, definition in self.checked.tree.definitions.items():
@@ -79,6 +80,8 @@ class Needs:
         if isinstance(use, ConstructorName):
             found = self.checked.instances.get(use)
             return variables(*found.images) if found is not None else []
+        if isinstance(use, RefNew):
+            return variables(self.checked.type_of(use)) if self.heaps else []
         return variables(*self.arguments(use))
 
     def arguments(self, use: Expression) -> tuple[Any, ...]:

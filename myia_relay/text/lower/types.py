@@ -16,10 +16,12 @@ from typing import Any
 
 from ...abstract.declared import Arrow, Declaration, InstanceOf
 from ...abstract.dims import Dim
+from ...abstract.references import RefTo
 from ...abstract.types import Array, Scalar, Struct
 from ..terms.terms import (
     ANY,
     ArrowTerm,
+    CellTerm,
     DataTerm,
     Rigid,
     TensorTerm,
@@ -96,6 +98,9 @@ def ground(term: Any, env: Mapping[int, Any], declarations: Callable[[str], Decl
         case ArrowTerm():
             parts = tuple(ground(e, env, declarations) for e in (*term.params, term.result))
             return None if None in parts else Arrow(parts[:-1], parts[-1])
+        case CellTerm():
+            content = ground(term.elem, env, declarations)
+            return None if content is None else RefTo(content)
         case DataTerm():
             parts = tuple(ground(a, env, declarations) for a in term.args)
             return None if None in parts else InstanceOf(declarations(term.name), parts)

@@ -13,12 +13,14 @@ import functools
 from typing import Any
 
 from ...abstract.declared import Arrow, Constructed, InstanceOf
+from ...abstract.references import reference_class
 from ...abstract.types import Array, Data, Scalar, Struct, Type
 from ...infer.arguments.python_numbers import fits, number
 from ...infer.engine.engine import Engine
 from ...infer.engine.frames import Frame
 from ...infer.engine.records import adapt
 from ...infer.language.registry import of_class
+from ...infer.objects.references import open_heap, refuse
 from ...infer.values.treedef import describe
 from ...infer.values.values import ClosureVal, Dyn, Seq, Static, TaggedUnion, Val
 from ...ir.node import Graph
@@ -114,8 +116,12 @@ async def call_entry(engine: Engine, frame: Frame, entry: ModuleEntry, args, kwa
         taken(engine, frame, v, p, f"argument '{name}' of @{entry.name}", entry)
         for v, p, name in zip(values, t.params, entry.names, strict=True)
     ]
+    for content in entry.lowered.heaps.contents:
+        open_heap(engine, frame, reference_class(content))
     closure = ClosureVal(entry.lowered.graph(entry.name), None, ())
-    return await engine.call(frame, closure, [*types, *given], {}, origin, site)
+    result = await engine.call(frame, closure, [*types, *given], {}, origin, site)
+    refuse(engine, frame, [result], f"is in the result of @{entry.name}, and is not kept after the call")
+    return result
 
 
 def positional(entry: ModuleEntry, args: list, kwargs: dict[str, Any]) -> list:
