@@ -18,7 +18,7 @@ There is no such pass on typed graphs: they have loops in place of tail calls.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import count
 
@@ -49,6 +49,7 @@ from ..tree import (
     OperatorName,
     Param,
     PatternExpr,
+    RelationClause,
     Statement,
     TuplePattern,
     TypeDef,
@@ -191,7 +192,7 @@ class _Conversion:
             params=(*params, Param(k, annotation)),
             body=self.block(f.body, LocalVar(k)),
             result=TypeVar(self.answer) if known else None,
-            relations=(),
+            relations=_spelled(f, [p.annotation for p in params], returned),
         )
 
     def block(self, block: Expression, k: Expression) -> Expression:
@@ -338,3 +339,12 @@ def _has_functions(t: object) -> bool:
     if isinstance(t, Rigid):
         return False
     return any(map(_has_functions, children(t))) if not isinstance(t, str | int) else False
+
+
+def _spelled(f: Function, params: Sequence[TypeExpr | None], result: TypeExpr | None) -> tuple[RelationClause, ...]:
+    """What is declared of the types of a function, with those that it stands for: its own result is another now."""
+    types = (*params, result)
+    known = tuple(t for t in types if t is not None and not isinstance(t, Blank))
+    whole = known if len(known) == len(types) else None
+    spelled = (c if c.args is not None else replace(c, args=whole) for c in f.relations)
+    return tuple(c for c in spelled if c.args is not None)

@@ -89,6 +89,13 @@ def test_a_definition_that_is_inlined_twice_has_types_of_its_own_at_each_place()
     assert module["main"](3) == (3, True)
 
 
+def test_continuation_passing_keeps_what_is_declared_of_types():
+    text = "def @add(%x, %y) { %x + %y } def @main(%x: float32) { @add(%x, @add(%x, 1f)) }"
+    module = relay.transform.InferType()(relay.parse_text(text))
+    after = checked_result(module, relay.transform.ToCPS(), (np.float32(2),))
+    assert str(after).count("where Broadcast") == 2  # of @add, and of its worker
+
+
 def test_a_polymorphic_function_that_nothing_uses_has_no_graph_form():
     text = "def @main(%x: int32) { let %f = fn (%y) { reverse(%y, axis=0) }; %x + 1 }"
     after = checked_result(relay.parse_text(text), relay.transform.ToGraphNormalForm(), (np.int32(3),))
