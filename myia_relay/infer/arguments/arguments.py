@@ -24,7 +24,7 @@ from ...utils.raising import format_parts
 from ..values.protocols import is_named_tuple, is_named_tuple_class
 from ..values.treedef import ConstInfo, Identity, TreeDef, rebuild
 from ..values.values import Dyn, Seq, Val
-from .declared_data import data_of
+from .declared_data import data_of, has_one_instance
 from .dlpack import from_dlpack
 from .open_sizes import FieldAnnotation, open_size, part_annotations
 
@@ -156,7 +156,9 @@ def quick_key(values: Any, leaves: list, listed: bool = True) -> tuple | None:
         elif not named and (isinstance(v, np.generic) or family_of(kind) is not None):
             key.append(kind)
         elif isinstance(v, Constructed):
-            return None  # its class does not say which instance it is
+            if not has_one_instance(kind):
+                return None  # its class does not say which instance it is
+            key.append(kind)
         else:
             parts = parts_of(kind)
             inner = None if parts is None else quick_key(parts(v), leaves, listed)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from typing import Any
 
 import numpy as np
@@ -30,6 +31,14 @@ def data_of(value: Constructed, annotation: Any) -> Data | None:
         return Data(EVERYWHERE.of(declaration, annotation.args))
     args = instance_args(type(value), value.fields, _view)
     return None if args is None else Data(EVERYWHERE.of(declaration, args))
+
+
+@functools.lru_cache(256)
+def has_one_instance(cls: type[Constructed]) -> bool:
+    """Whether all values of a constructor have one type, so that the class alone says which it is."""
+    declaration = declaration_of(cls)
+    assert declaration is not None
+    return not declaration.parameters and not declaration.has_arrows()
 
 
 def _view(value: Any) -> Any:

@@ -98,6 +98,27 @@ def test_a_value_of_a_data_type_is_converted_once(head, monkeypatch):
 # Looking inside.
 
 
+def test_repeated_calls_with_values_of_data_types_skip_signatures(monkeypatch):
+    m = relay.parse_text(
+        "type Tree { Leaf(float32), Node(Tree, Tree), }\n"
+        "type Two[A] { Two(A, A), }\n"
+        "def @sum(%t: Tree) -> float32 { match (%t) { Leaf(%x) => %x, Node(%l, %r) => @sum(%l) + @sum(%r), } }\n"
+        "def @first[A](%t: Two[A]) -> A { match (%t) { Two(%a, %b) => %a, } }"
+    )
+    leaf, node, two = m["Leaf"], m["Node"], m["Two"]
+    total, first = m["sum"], m["first"]
+    assert total(leaf(F(2.0))) == 2.0 and first(two(F(1.0), F(2.0))) == 1.0
+    looked = []
+    signature = type(total)._signature
+    monkeypatch.setattr(type(total), "_signature", lambda self, *rest: looked.append(self) or signature(self, *rest))
+    assert total(leaf(F(3.0))) == 3.0
+    assert not looked, "the class of a constructor says which type its value is of"
+    assert total(node(leaf(F(3.0)), leaf(F(4.0)))) == 7.0  # the other constructor has a key of its own
+    assert total(node(leaf(F(1.0)), leaf(F(1.0)))) == 2.0 and looked == [total]
+    got = first(two(1, 2))
+    assert type(got) is np.int32 and got == 1, "an instance of a type with parameters is found by its fields"
+
+
 def test_looking_inside():
     assert "matmul" not in str(dist.ir(X, W)) and "reduce_sum" in str(dist.ir(X, W))
     assert "poly(%x, %n)" in str(poly.ir(stage="parsed"))
