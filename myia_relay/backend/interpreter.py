@@ -17,9 +17,9 @@ from typing import Any
 import numpy as np
 
 from ..abstract.bind import bind_symbols, dims_in, has_dims, substitute
-from ..abstract.dims import is_run_time, run_time_symbols, symbols
+from ..abstract.dims import is_known, is_run_time, run_time_symbols, symbols
 from ..abstract.structures import Items, part, rebuild
-from ..abstract.types import List, numpy_dtype
+from ..abstract.types import Array, List, numpy_dtype
 from ..ir.build import as_type, placeholder
 from ..ir.node import Apply, Constant, Graph, Node
 from ..ir.rewrite import Effects, binds_dims, components, inner_graphs
@@ -464,8 +464,17 @@ def _tape_pop(m: Machine, node: Apply, inputs):
     return step
 
 
+UNREAD = {"b": True, "i": 90, "u": 90}
+"""What an array holds that should not be read, by the kind of its dtype; NaN in floats. Zeros might pass for an answer."""
+
+
 def _undef(m: Machine, node: Apply, inputs):
-    value = Items([]) if isinstance(node.type, List) else placeholder(node.type)
+    t = node.type
+    if isinstance(t, Array) and not is_known(t.shape):
+        shape, dtype = t.shape, numpy_dtype(t.dtype)
+        filling = UNREAD.get(dtype.kind, np.nan)
+        return lambda s: np.full(substitute(shape, m.sizes), filling, dtype)
+    value = Items([]) if isinstance(t, List) else placeholder(t)
     return lambda s: value
 
 

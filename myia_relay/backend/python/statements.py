@@ -35,8 +35,13 @@ def _undef(f: FunctionWriter, node: Apply, body):
         return lit.call(lit.attribute(lit.name("ops"), "list_new"))
     if isinstance(t, Scalar):
         return lit.constant(placeholder(t), t, f.module.objects)
-    if isinstance(t, Array) and (value := placeholder(t)) is not None:
-        return lit.constant(value, t, f.module.objects)
+    if isinstance(t, Array):
+        value = placeholder(t)
+        if value is not None:
+            return lit.constant(value, t, f.module.objects)
+        entry = Scalar(t.dtype)
+        zero = lit.constant(placeholder(entry), entry, f.module.objects)
+        return lit.call(lit.numpy("full"), lit.static(t.shape, f.module.objects), zero)
     return ast.Constant(None)
 
 

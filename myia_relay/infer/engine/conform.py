@@ -238,11 +238,19 @@ def has_entry_type(frame: Frame, value: Val) -> bool:
 
 
 def conform_choice(frame, value: Val, treedef: TreeDef, conform) -> list:
-    """The leaves of a value in the form of a tagged union: the tag, then the leaves of every option."""
+    """The leaves of a value in the form of a tagged union: the tag, then the leaves of every option.
+
+    Raises:
+        InternalError: two options of the value are one there.
+    """
     tag_treedef, *option_treedefs = treedef.parts
     nodes: list = []
     if isinstance(value, TaggedUnion):
         places = [place_of(option_treedefs, tree_structure(o, capture=frame.captured)) for o in value.options]
+        if len({*places}) < len(places):
+            raise InternalError(
+                "infer", f"options of {tree_structure(value, capture=frame.captured)} are one of {treedef}"
+            )
         tag = value.tag
         if places != list(range(len(places))):
             tag = frame.constant(places[0])

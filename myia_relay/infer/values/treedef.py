@@ -422,7 +422,7 @@ def alike(a: TreeDef, b: TreeDef) -> bool:
     numbers = ("dyn", "const")
     if a.tag in numbers and b.tag in numbers:
         return _type(a) == _type(b)
-    if a.tag == b.tag == "iter" and not all(alike(x, y) or x == y for x, y in zip(a.parts, b.parts, strict=False)):
+    if a.tag == b.tag == "iter" and not all(_one_form(x, y) for x, y in zip(a.parts, b.parts, strict=False)):
         return False  # A union of views, as of dicts with other keys, instead of a view of a union.
     return a.tag == b.tag != "choice" and a.info == b.info and len(a.parts) == len(b.parts) and bool(a.parts)
 
@@ -430,8 +430,8 @@ def alike(a: TreeDef, b: TreeDef) -> bool:
 def choose(a: TreeDef, b: TreeDef, wide: bool = True) -> TreeDef:
     """The treedef of a union of values of different forms.
 
-    Two arrays of one dtype and rank but different sizes do not make one: nearly always that is a mistake, which should be
-    reported rather than compiled.
+    Two arrays of one dtype and rank but different known sizes do not make one: nearly always that is a mistake, which should
+    be reported rather than compiled. Where values decide sizes, they are one option.
 
     Raises:
         Mismatch: for those, for too many options, and for types that grow from iteration to iteration.
@@ -439,7 +439,7 @@ def choose(a: TreeDef, b: TreeDef, wide: bool = True) -> TreeDef:
     options = list(a.parts[1:]) if a.tag == "choice" else [a]
     for new in b.parts[1:] if b.tag == "choice" else [b]:
         for index, old in enumerate(options):
-            if old == new or alike(old, new) or join_data(old, new) is not None or (is_list(old) and is_list(new)):
+            if _one_form(old, new) or join_data(old, new) is not None or (is_list(old) and is_list(new)):
                 options[index] = join(old, new, wide)
                 break
             if _conflict(old, new, wide):
@@ -456,6 +456,11 @@ def choose(a: TreeDef, b: TreeDef, wide: bool = True) -> TreeDef:
         why = f"what is chosen at run time holds what was chosen before, {MAX_CHOICES} choices at most; a list of numbers, and one"
         raise Mismatch(a, b, f"{why} function that branches on them, has no such limit")
     return TreeDef("choice", None, (TreeDef("dyn", INT), *options))
+
+
+def _one_form(a: TreeDef, b: TreeDef) -> bool:
+    """Whether values of two treedefs join without a union."""
+    return a == b or alike(a, b) or _join_sizes(a, b, False) is not None
 
 
 def is_text(treedef: TreeDef) -> bool:
