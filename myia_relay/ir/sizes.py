@@ -10,10 +10,11 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from ..abstract.dims import Dim, DimLike, evaluate, fresh_size, is_known, run_time_symbols, symbol, symbols
+from ..abstract.dims import Dim, DimLike, evaluate, fresh_size, run_time_symbols, symbol, symbols
 from ..abstract.types import Array, List, Ref, Struct, Tape, Type, type_symbols
-from .build import placeholder
-from .node import Apply, Constant, Graph, Node, applies
+from ..utils.errors import InternalError, ShapeError
+from .node import Apply, Graph, Node, applies
+from .prim import REGISTRY
 
 
 def is_binding(node: Node) -> bool:
@@ -120,26 +121,37 @@ class Renaming:
         for node in graph.nodes:
             attrs = {k: self.attribute(v) for k, v in node.attrs.items()}
             args = [env[a] if a in env else a for a in node.args]
-            type = self.type(node.type)
-            if takes_of_nothing(node, args, type):
-                env[node] = Constant(placeholder(type), type, node.origin)
-                continue
-            env[node] = new.apply(node.fn, *args, attrs=attrs, type=type, origin=node.origin, name=node.name)
+            env[node] = apply_renamed(new, node, node.fn, args, attrs, self.type(node.type))
         new.output = env.get(graph.output, graph.output)
         return new
 
 
-def takes_of_nothing(node: Apply, args: Sequence[Node], type: Type) -> bool:
-    """Whether a part of an array has elements along an axis where, as other dimensions say, the array has none.
+def apply_renamed(graph: Graph, node: Apply, fn: Any, args: Sequence[Node], attrs: dict[str, Any], type: Any) -> Node:
+    """An application with other names for dimensions; a placeholder where it takes what is not there.
+
+    Args:
+        graph: where it goes.
+        node: the application as it was.
+        fn, args, attrs, type: what it is now.
+    """
+    if takes_beyond(node, args, attrs):
+        fn, args, attrs = REGISTRY["undef"], (), {"type": type}
+    return graph.apply(fn, *args, attrs=attrs, type=type, origin=node.origin, name=node.name)
+
+
+def takes_beyond(node: Apply, args: Sequence[Node], attrs: Mapping[str, Any]) -> bool:
+    """Whether an application takes what an array has not, as other dimensions say: a part beyond its end, another size.
 
     A check before it fails, so nobody sees its value; but the graph must have its types.
 
     Args:
         node: an application whose dimensions are renamed.
-        args, type: its operands and its type after that.
+        args, attrs: its operands and attributes after that.
     """
-    whole = args[0].type if args else None
-    if not applies(node, "slice", "dynamic_slice") or not isinstance(type, Array) or not isinstance(whole, Array):
+    if not applies(node, "slice", "dynamic_slice", "reshape"):
         return False
-    sizes = zip(whole.shape, type.shape, strict=True)
-    return is_known(type.shape) and any(have == 0 != wanted for have, wanted in sizes)
+    try:
+        node.fn.infer_rule(*(a.type for a in args), **attrs)
+    except (InternalError, ShapeError):
+        return True
+    return False

@@ -103,7 +103,7 @@ def cross(a, b):
     if a.ndim < 1 or b.ndim < 1:
         misfit("np.cross: at least one array has zero dimension")
     if a.shape[-1] not in (2, 3) or b.shape[-1] not in (2, 3):
-        raise ValueError("incompatible dimensions for cross product (dimension must be 2 or 3)")
+        raise ValueError("incompatible dimensions for cross product\n(dimension must be 2 or 3)")
     kind = np.result_type(a, b)
     a, b = a.astype(kind), b.astype(kind)
     z = a[..., 0] * b[..., 1] - a[..., 1] * b[..., 0]
@@ -225,11 +225,11 @@ def interp(x, xp, fp, left=None, right=None):
     x, xp, fp = np.asarray(x, np.float64), np.asarray(xp, np.float64), np.asarray(fp, np.float64)
     if xp.ndim != 1 or fp.ndim != 1:
         misfit("np.interp: the points are vectors")
-    if xp.shape[0] != fp.shape[0]:
-        raise ValueError("fp and xp are not of the same length.")
     n = xp.shape[0]
     if n == 0:
         raise ValueError("array of sample points is empty")
+    if n != fp.shape[0]:
+        raise ValueError("fp and xp are not of the same length.")
     at = _intervals(xp, x)
     first = np.clip(at, 0, max(n - 2, 0))
     second = np.minimum(first + 1, n - 1)

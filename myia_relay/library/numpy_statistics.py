@@ -177,11 +177,16 @@ def sort(a, axis=-1, kind=None):
 
 
 def _check_places(kth, shape, axis):
-    """Refuse places that an array has not.
+    """Refuse places that an array has not; as NumPy, none where the array has no elements.
 
     Raises:
         ValueError: there is no such place.
     """
+    count = 1
+    for size in shape:
+        count = count * size
+    if count == 0:
+        return
     n = 1
     for size in shape if axis is None else (shape[axis],):
         n = n * size

@@ -729,6 +729,38 @@ def program(a, x):
     assert verdict.kind == "same", verdict
 
 
+def test_what_is_beyond_an_array_of_a_size_that_becomes_known_has_types():
+    """The size becomes known, and an element, a part or another shape is not there: each pass must leave a graph that types."""
+    for size in (0, 1):
+        text = f"""
+def program(k, x):
+    n = (k & 0) + {size}
+    s, pair = np.full(n, x), np.array([x, x])
+    if np.array_equal(s, pair) or x > 9.0:
+        return s[1], s[1:2] + pair, pair
+    if x > 3.0:
+        return s[1], s.reshape(2, 1)[0] + s[1], s[:n + 1]
+    s = np.append(s, x)
+    return s[{size}], np.append(s, 1.0)[1:] - s, s
+"""
+        verdict = check(text, [(1, 1.5), (0, 4.0), (0, 10.0)], f"<beyond {size}>", thorough=True)
+        assert verdict.kind == "same", verdict
+
+
+@pytest.mark.parametrize("executor", ["native", "python", "interpreter"])
+def test_numpy_functions_of_nothing(executor):
+    """NumPy looks for an element's place only where there are elements, and at the sample points first."""
+    calls = (
+        lambda n: np.partition(np.zeros(n), 1),
+        lambda n: np.argpartition(np.zeros((n, 2)), 3, axis=0),
+        lambda n: np.interp(0.5, np.zeros(n), np.zeros(2)),
+        lambda n: np.cross(np.zeros(n), np.zeros(2)),
+    )
+    for f in calls:
+        want, got = (call(g, (0,), __file__) for g in (f, relay(f, executor=executor)))
+        assert difference(got, want) == "", (got, want)
+
+
 @pytest.mark.parametrize("executor", ["native", "python", "interpreter"])
 def test_printing_an_object_without_fields(executor, capsys):
     """Nothing of the program was in the heap, which shows objects."""

@@ -14,10 +14,9 @@ from dataclasses import dataclass
 
 from ...abstract.dims import DimLike, symbols
 from ...abstract.types import INT
-from ...ir.build import placeholder
 from ...ir.node import Apply, Constant, Graph, Node, applies
 from ...ir.rewrite import Env, Rewriter, lookup
-from ...ir.sizes import Renaming, is_binding, takes_of_nothing
+from ...ir.sizes import Renaming, apply_renamed, is_binding
 
 
 @dataclass(frozen=True)
@@ -66,7 +65,5 @@ class _Unify(Rewriter):
         if applies(node, "dim_size") and isinstance(attrs["dim"], int):
             return Constant(attrs["dim"], INT, node.origin)
         fn = self.rewrite(node.fn) if isinstance(node.fn, Graph) else node.fn
-        args, type = tuple(lookup(env, a) for a in node.args), renaming.type(node.type)
-        if takes_of_nothing(node, args, type):
-            return Constant(placeholder(type), type, node.origin)
-        return new.apply(fn, *args, attrs=attrs, type=type, origin=node.origin, name=node.name)
+        args = tuple(lookup(env, a) for a in node.args)
+        return apply_renamed(new, node, fn, args, attrs, renaming.type(node.type))
