@@ -22,9 +22,11 @@ from __future__ import annotations
 
 import copyreg
 import importlib
+import itertools
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, make_dataclass
 from typing import Any, ClassVar
+from weakref import WeakValueDictionary
 
 import numpy as np
 
@@ -170,6 +172,9 @@ class Declaration:
         assert len(names) == len(types)
         cls = make_dataclass(name, names, bases=(Constructed,), frozen=True, eq=False, repr=False)
         cls.__module__ = module or __name__
+        if self.made_by is not None:
+            cls.__module__, cls.__qualname__ = __name__, f"{name}_{next(_NUMBERS)}"
+            _NAMED[cls.__qualname__] = cls
         cls.__relay_declaration__ = self
         self.constructors[cls] = types
         return cls
@@ -240,6 +245,24 @@ def _remade(make: Callable[[Any], Declaration], argument: Any, name: str) -> typ
 
 
 copyreg.pickle(ConstructorClass, _reduced)  # pyright: ignore[reportArgumentType]
+
+_NUMBERS = itertools.count(1)
+_NAMED: WeakValueDictionary[str, type] = WeakValueDictionary()  # by qualified name
+
+
+def __getattr__(name: str) -> type:
+    """A constructor by its qualified name.
+
+    cloudpickle sends a class by value, its declaration with it, unless the class is found under its name in its module; then
+    it asks `copyreg`. A class that came by value would be another than the module's, and overwrite it in the same process.
+
+    Raises:
+        AttributeError: there is none.
+    """
+    found = _NAMED.get(name)
+    if found is None:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return found
 
 
 def declaration_of(cls: type) -> Declaration | None:

@@ -164,6 +164,25 @@ def test_pickling_and_copying():
         pickle.dumps(adder(2.0))
 
 
+SENT = """
+import pickle, sys
+make, values, total, functions = pickle.loads(bytes.fromhex(sys.argv[1]))
+assert total(values) == 5 and total(make(10.0, values)) == 105, total(values)
+assert functions[0](values) == 6
+print(values == pickle.loads(pickle.dumps(values)))
+"""
+
+
+def test_cloudpickle_sends_values_of_data_types_and_their_constructors():
+    cloudpickle = pytest.importorskip("cloudpickle")
+    values = Cons(F(1), Cons(F(2), Nil()))
+    sent = cloudpickle.dumps((Cons, values, total, [lambda v: total(v) + 1]))
+    make, same, again, _ = pickle.loads(sent)
+    assert make is Cons and same == values and total(make(10.0, same)) == 105 == again(Cons(10.0, values))
+    done = subprocess.run([sys.executable, "-c", SENT, sent.hex()], capture_output=True, text=True, timeout=300)
+    assert (done.returncode, done.stdout) == (0, "True\n"), done.stderr
+
+
 def test_libraries(tmp_path):
     dist.save(tmp_path / "dist.so", X, W)
     assert relay.load_compiled(tmp_path / "dist.so")(ROWS[0], ROWS[1]) == 15
