@@ -34,11 +34,13 @@ from .nests import inlined, lanes_for
 from .patches import Conv, at, fill
 from .plain import plain_conv, plain_product
 from .pooling import calls as pooling
+from .products.library import by_vector, matrix_product
+from .products.open_rows import is_open, product_of_rows
 from .skinny_products import is_thin, is_vector, pack, packed_product, thin_product, vector_product
 from .small_products import is_small, small_product
 from .stacks import fourier, lapack
 from .tiles.open_convolution import OpenConv
-from .triangular_products import clear, is_quicker_turned, triangular_dot, turned
+from .triangular_products import clear, triangular_dot
 from .winograd import is_winograd, winograd_conv
 
 BLAS_TYPES = ("float32", "float64")
@@ -167,18 +169,6 @@ def lower(lowering: Any, node: Apply, root: Apply | None = None) -> None:
 # --- products ---------------------------------------------------------------------------------------------------------
 
 
-def _chunk(c: Call, n: Any, tasks: int, task: Any) -> tuple[Any, Any]:
-    """The part (first, count) of `n` items that a task does; whole multiples of 8, so that cache lines are not shared."""
-    if isinstance(n, int):
-        share = -(-n // tasks)
-        size: Any = idx(-(-share // 8) * 8)
-    else:
-        size = c.block.let(tirx.Mul(tirx.Div(tirx.Add(n, idx(8 * tasks - 1)), idx(8 * tasks)), idx(8)))
-    first = c.block.let(tirx.Mul(task, size))
-    rest = c.block.let(tirx.Sub(idx(n), first))
-    return first, c.block.let(tirx.Select(tirx.LT(rest, size), rest, size))
-
-
 def _dot(c: Call) -> None:
     a, x = c.types
     ta, tb = c.attrs["transpose_a"], c.attrs["transpose_b"]
@@ -196,31 +186,10 @@ def _dot(c: Call) -> None:
     if is_thin(m, n, k, ta, tb, a.dtype):
         thin_product(c, m, n, k, ta, tb, c.tasks(2 * m * n * k, PARALLEL_FLOPS))
         return
-    left, right, out = c.operand(0), c.operand(1), c.result()
-    if 1 in (m, n):
-        # A row or a column: a BLAS that multiplies matrices copies the other one first.
-        (matrix, vector), trans = ((right, left), not tb) if m == 1 else ((left, right), ta)
-        _by_vector(c, x.shape if m == 1 else a.shape, matrix, vector, out, trans)
+    if is_open(m, n, k, ta, a.dtype):
+        product_of_rows(c, m, n, k, tb, PARALLEL_FLOPS, PARALLEL_BYTES)
         return
-    if tb and is_quicker_turned(m, n, k):
-        right, tb = turned(c, right, n, k), False
-    rows, cols, inner = c.dim(m), c.dim(n), c.dim(k)
-    strides = {"lda": rows if ta else inner, "ldx": inner if tb else cols, "ldc": cols, "trans_a": ta, "trans_x": tb}
-    tasks = c.tasks(2 * m * n * k, PARALLEL_FLOPS)
-    if tasks == 1:
-        blas.gemm(c.block, rows, cols, inner, left, right, out, **strides)
-        return
-    by_rows = not (isinstance(m, int) and isinstance(n, int)) or m >= n
-    with c.block.loop(tasks, "parallel", "task") as task:
-        first, count = _chunk(c, rows if by_rows else cols, tasks, task)
-        with c.block.when(tirx.GT(count, idx(0))):
-            if by_rows:
-                part = (left[0], first if ta else tirx.Mul(first, idx(inner)))
-                into = (out[0], tirx.Mul(first, idx(cols)))
-                blas.gemm(c.block, count, cols, inner, part, right, into, **strides)
-            else:
-                part = (right[0], tirx.Mul(first, idx(inner)) if tb else first)
-                blas.gemm(c.block, rows, count, inner, left, part, (out[0], first), **strides)
+    matrix_product(c, m, n, k, ta, tb, PARALLEL_FLOPS, PARALLEL_BYTES)
 
 
 def _pack_columns(c: Call) -> None:
@@ -281,26 +250,7 @@ def _matvec(c: Call) -> None:
     if not trans and is_vector(1, m, k, a.dtype):
         vector_product(c, (1, 0), 1, m, k, threads_count())
         return
-    _by_vector(c, a.shape, c.operand(0), c.operand(1), c.result(), trans)
-
-
-def _by_vector(c: Call, shape: tuple, matrix: Any, vector: Any, out: Any, trans: bool) -> None:
-    """The product of a matrix of a shape, perhaps transposed, and a vector."""
-    rows, cols = shape
-    m = cols if trans else rows
-    r, w = c.dim(rows), c.dim(cols)
-    tasks = c.tasks(rows * cols * ITEM[c.out_type.dtype], PARALLEL_BYTES)
-    if tasks == 1:
-        blas.gemv(c.block, r, w, matrix, vector, out, trans=trans)
-        return
-    with c.block.loop(tasks, "parallel", "task") as task:
-        first, count = _chunk(c, c.dim(m), tasks, task)
-        with c.block.when(tirx.GT(count, idx(0))):
-            if trans:
-                blas.gemv(c.block, r, count, (matrix[0], first), vector, (out[0], first), trans=True, lda=w)
-            else:
-                part = (matrix[0], tirx.Mul(first, idx(w)))
-                blas.gemv(c.block, count, w, part, vector, (out[0], first), lda=w)
+    by_vector(c, a.shape, c.operand(0), c.operand(1), c.result(), trans, PARALLEL_BYTES)
 
 
 # --- convolutions -----------------------------------------------------------------------------------------------------

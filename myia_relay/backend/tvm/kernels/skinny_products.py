@@ -60,6 +60,7 @@ TILE = (8, 3)
 WIDTH = 2  # vectors of columns at least
 PACKED_ROWS = 12  # rows of a tile of two vectors at most
 ROWS_AHEAD = 48  # so far ahead rows of a packed panel are fetched
+PACE = 1 << 16  # the unit of what a tile fetches for later, see `_columns`
 DOTS = (4, 6)  # rows of both matrices
 VECTORS = {1: 8, 2: 8, 3: 8, 4: 6}  # rows of the right matrix, for so few of the left
 LARGE = 1 << 20  # bytes of a matrix: smaller ones are in the second-level cache; larger ones are shared by threads
@@ -102,7 +103,7 @@ def vector_product(c: Any, operands: tuple[Any, Any], m: int, n: int, k: int, ta
 
     def tile(j: Any, rows: int) -> None:
         key = ("dots", c.out_type.dtype, m, rows, k % lanes_for(c.out_type.dtype))
-        _call_tile(c, key, ((left, idx(0)), (right, tirx.Mul(j, idx(k))), (out, j)), (k, n))
+        call_tile(c, key, ((left, idx(0)), (right, tirx.Mul(j, idx(k))), (out, j)), (k, n))
 
     panels = n // across
     share = -(-panels // tasks)
@@ -119,7 +120,7 @@ def vector_product(c: Any, operands: tuple[Any, Any], m: int, n: int, k: int, ta
         tile(idx(n - n % across), n % across)
 
 
-def _call_tile(c: Any, key: tuple, places: Iterable[tuple[Any, Any]], numbers: tuple[Any, ...]) -> None:
+def call_tile(c: Any, key: tuple, places: Iterable[tuple[Any, Any]], numbers: tuple[Any, ...]) -> None:
     """Call a tile's function."""
     addresses = [address_of(*place) for place in places]
     strides = [idx(n) if isinstance(n, int) else n for n in numbers]
@@ -158,14 +159,14 @@ def thin_product(c: Any, m: int, n: int, k: int, ta: bool, tb: bool, tasks: int,
                 place = tirx.Mul(j, idx(k)) if divided else tirx.Mul(task, idx(k * across))
                 packed = scratch[0], tirx.Add(idx(scratch[1]), place)
                 key = ("turned", dtype, columns, k % lanes) if tb else ("copied", dtype, columns)
-                _call_tile(c, key, (source, packed), (k,) if tb else (n, k))
+                call_tile(c, key, (source, packed), (k,) if tb else (n, k))
                 source, step = packed, columns
 
             def part(i: Any, rows: int) -> None:
                 target = out, tirx.Add(into, tirx.Add(tirx.Mul(i, idx(n)), j))
                 along = tirx.Add(a, tirx.Mul(i, idx(k)))
                 if dots:
-                    _call_tile(c, ("dots", dtype, rows, columns, k % lanes), ((left, along), source, target), (k, n))
+                    call_tile(c, ("dots", dtype, rows, columns, k % lanes), ((left, along), source, target), (k, n))
                     return
                 place, strides = (tirx.Add(a, i), (1, m)) if ta else (along, (k, 1))
                 # The next panel: beside this one, or, of a transposed matrix, behind it, a part for each tile.
@@ -175,7 +176,7 @@ def thin_product(c: Any, m: int, n: int, k: int, ta: bool, tb: bool, tasks: int,
                     ahead = tirx.Add(idx(k * columns), tirx.Mul(tirx.Div(i, idx(down)), idx(k * lines * lanes)))
                     further = idx(lines * lanes)
                 places = (left, place), source, matrix if tb else source, target
-                _call_tile(c, ("columns", dtype, rows, columns), places, (*strides, step, ahead, further, n, k))
+                call_tile(c, ("columns", dtype, rows, columns), places, (*strides, step, ahead, further, PACE, n, k))
 
             over(m, down, part)
 
@@ -198,7 +199,7 @@ def pack(c: Any, n: int, k: int, transposed: bool, width: int, tasks: int) -> No
     def panel(j: Any, columns: int) -> None:
         places = (matrix, tirx.Mul(j, idx(k)) if transposed else j), (out, tirx.Mul(j, idx(k)))
         key = ("turned", dtype, columns, k % lanes_for(dtype)) if transposed else ("copied", dtype, columns)
-        _call_tile(c, key, places, (k,) if transposed else (n, k))
+        call_tile(c, key, places, (k,) if transposed else (n, k))
 
     _over_panels(c.block, n, width, panel, tasks)
 
@@ -215,7 +216,7 @@ def packed_product(c: Any, m: int, n: int, k: int, width: int, tasks: int) -> No
         for start, end in parts:
             places = (left, idx(start * k)), source, source, (out, tirx.Add(idx(start * n), j))
             key = ("columns", dtype, end - start, columns)
-            _call_tile(c, key, places, (k, 1, columns, columns * ROWS_AHEAD, columns, n, k))
+            call_tile(c, key, places, (k, 1, columns, columns * ROWS_AHEAD, columns, PACE, n, k))
 
     _over_panels(block, n, width, panel, tasks)
 
@@ -242,7 +243,7 @@ class _Tile:
         pointers, buffers, declarations = zip(*(buffer_parameter(name, dtype) for name in places))
         found = dict(zip(places, buffers))
         self.left, self.right, self.out = found.get("left"), found["right"], found["out"]
-        self.later = found.get("later")
+        self.later, self.copy = found.get("later"), found.get("copy")
         for declaration in declarations:
             self.block.emit(declaration)
         self.numbers = [tirx.Var(name, "int64") for name in numbers]
@@ -256,17 +257,22 @@ class _Tile:
         return self.params, self.block
 
 
-def _columns(dtype: str, rows: int, columns: int) -> tuple[list[Any], Block]:
+def _columns(dtype: str, rows: int, columns: int, copies: bool = False) -> tuple[list[Any], Block]:
     """A tile of sums of multiples of rows of the right matrix: out[r, j] = sum over t of left[r * down + t * along] * right[t, j].
 
+    Args:
+        dtype, rows, columns: of the tile.
+        copies: whether it copies its part of the right matrix, so that the rows lie side by side for the tiles below.
+
     Returns:
-        Parameters and statements: of the addresses of the matrices, of what is read later, and of the result; `down`, `along`, how
-        far rows of the right matrix lie apart, how far behind the third address the fetching begins and how far it moves with each
-        row, how far rows of the result lie apart, and how many rows the right matrix has.
+        Parameters and statements: of the addresses of the matrices, of what is read later, of the result, and of the copy where
+        there is one; `down`, `along`, how far rows of the right matrix lie apart, how far behind the third address the fetching
+        begins, how far the rows there lie apart, how many of them are fetched for `PACE` rows of the right matrix, how far
+        rows of the result lie apart, and how many rows the right matrix has.
     """
-    numbers = ("down", "along", "right_step", "ahead", "later_step", "out_step", "k")
-    f = _Tile(dtype, *numbers, places=("left", "right", "later", "out"))
-    down, along, right_step, ahead, later_step, out_step, k = f.numbers
+    numbers = ("down", "along", "right_step", "ahead", "later_step", "pace", "out_step", "k")
+    f = _Tile(dtype, *numbers, places=("left", "right", "later", "out", *(("copy",) if copies else ())))
+    down, along, right_step, ahead, later_step, pace, out_step, k = f.numbers
     block, vectors = f.block, _vectors(columns, f.lanes)
     sums = f.sums(rows, [w for _, w in vectors])
 
@@ -277,10 +283,14 @@ def _columns(dtype: str, rows: int, columns: int) -> tuple[list[Any], Block]:
         block.prefetch(f.out, place)
     with block.loop(k) as t:
         row = block.let(tirx.Mul(t, right_step))
-        place = block.let(tirx.Add(tirx.Mul(t, later_step), ahead))
+        line = tirx.Div(tirx.Mul(t, pace), idx(PACE))
+        place = block.let(tirx.Add(tirx.Mul(line, later_step), ahead))
         for s, _ in vectors:
             block.prefetch(f.later, tirx.Add(place, idx(s)), write=False, near=2)
         values = [block.let(vload(f.right, tirx.Add(row, idx(s)), w)) for s, w in vectors]
+        if f.copy is not None:
+            for (s, _), value in zip(vectors, values):
+                block.vstore(f.copy, value, tirx.Add(tirx.Mul(t, idx(columns)), idx(s)))
         for r in range(rows):
             factor = block.let(load(f.left, tirx.Add(tirx.Mul(t, along), tirx.Mul(idx(r), down))))
             for acc, value, (_, w) in zip(sums[r], values, vectors):
@@ -386,7 +396,13 @@ def _copied(dtype: str, columns: int) -> tuple[list[Any], Block]:
 _TILES = {"columns": _columns, "copied": _copied, "dots": _dots, "turned": _turned}
 
 __all__ = [
+    "LEAST",
+    "MANY",
+    "MOST",
+    "PACE",
+    "TILE",
     "VECTORS",
+    "call_tile",
     "is_thin",
     "is_vector",
     "pack",
