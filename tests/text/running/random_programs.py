@@ -211,15 +211,15 @@ class ProgramWriter:
         return self.random.choice(choices)()
 
     def folded(self, want: Kind, env: dict[str, Kind], depth: int) -> str:
-        """A fold over a list or a tree; functions are not carried along."""
+        """A fold over a list or a tree; functions are not carried along. Where the list is empty, only the annotation says of what."""
         if want[0] == "fn":
             return self.leaf(want, env, depth)
         entry = self.kind(1)
         start = self.expression(want, env, depth + 1)
         if self.random.random() < 0.5:
-            step = self.function(("fn", want, entry, want), env, depth, True)  # the list may be empty
+            step = self.function(("fn", want, entry, want), env, depth, True)
             return f"@fold({step}, {start}, {self.expression(('List', entry), env, depth + 1)})"
-        step = self.function(("fn", want, entry, want, want), env, depth)
+        step = self.function(("fn", want, entry, want, want), env, depth, True)
         return f"@walk({step}, {start}, {self.expression(('Tree', entry), env, depth + 1)})"
 
     def match(self, want: Kind, env: dict[str, Kind], depth: int) -> str:
@@ -286,7 +286,7 @@ class ProgramWriter:
                 yield lambda: f"@zip({sub(('List', a))}, {sub(('List', b))})"
             case ("List", a):
                 entry = self.kind(1)
-                yield lambda: f"@map({self.function(('fn', entry, a), env, depth)}, {sub(('List', entry))})"
+                yield lambda: f"@map({self.function(('fn', entry, a), env, depth, True)}, {sub(('List', entry))})"
             case ("fn", a, b):
                 middle = self.kind(1)
                 yield lambda: f"@compose({sub(('fn', middle, b))}, {sub(('fn', a, middle))})"
