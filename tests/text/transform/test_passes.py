@@ -96,6 +96,16 @@ def test_continuation_passing_keeps_what_is_declared_of_types():
     assert str(after).count("where Broadcast") == 2  # of @add, and of its worker
 
 
+def test_a_type_that_is_known_from_a_name_for_an_atom_alone():
+    """The pass itself needs types, where it has dropped the name and with it the annotation."""
+    text = """type List[A] { Cons(A, List[A]), Nil, }
+    def @main(%p: int32) {
+      match ({ let %v: List[int32] = Nil; %v }) { Cons(%x, Nil) => { %0 = %x * %x; %p }, _ => { %p + 1 }, }
+    }"""
+    after = checked_result(relay.parse_text(text), relay.transform.ToGraphNormalForm(), (np.int32(3),))
+    assert "Cons(%x: int32, Nil)" in str(after)
+
+
 def test_a_polymorphic_function_that_nothing_uses_has_no_graph_form():
     text = "def @main(%x: int32) { let %f = fn (%y) { reverse(%y, axis=0) }; %x + 1 }"
     after = checked_result(relay.parse_text(text), relay.transform.ToGraphNormalForm(), (np.int32(3),))

@@ -58,10 +58,13 @@ class TreePass:
             raise TypeError_(
                 f"{type(self).__name__}()(module) takes a module of relay.parse_text, not {type(module).__name__}"
             )
-        result = self._after(module.placed)
-        if not _is_well_typed(result):  # a type was inferred from what is gone now
+        try:
+            result = self._after(module.placed)
+        except CompileError:  # within the pass, as below
+            result = None
+        if result is None or not _is_well_typed(result):  # a type was inferred from what is gone now
             pins = self._after(pinned(module.checked))
-            result = pins if _is_well_typed(pins) else result
+            result = pins if result is None or _is_well_typed(pins) else result
         return finished(self, result)
 
     def _after(self, tree: ModuleTree) -> Module:
