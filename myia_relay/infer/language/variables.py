@@ -47,7 +47,9 @@ async def read(engine, frame: Frame, cell: Val, node: Apply) -> Val:
         )
     if isinstance(cell, Seq):
         cls = reference_of(cell)
-        return references.read(engine, frame, cls, cell) if cls is not None else cell.elems[0]  # frozen
+        if cls is None:
+            return cell.elems[0]  # frozen
+        return references.read(engine, frame, cls, cell, node.attrs.get("heaps"))
     name = node.attrs["name"]
     assert isinstance(cell, Cell)
     if not frame.has_cell(cell):
@@ -81,7 +83,7 @@ async def write(engine, frame: Frame, cell: Val, value: Val, node: Apply) -> Val
 
         return await dispatch(engine, frame, cell, into, node, node.origin)
     if isinstance(cell, Seq) and (cls := reference_of(cell)) is not None:
-        return references.write(engine, frame, cls, cell, value)
+        return references.write(engine, frame, cls, cell, value, node.attrs.get("heaps"))
     name = node.attrs["name"]
     assert isinstance(cell, Cell)
     if not frame.has_cell(cell):

@@ -13,6 +13,7 @@ call, and do not enter what is differentiated or batched in it, where their heap
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from typing import Any
 
 from ...abstract.references import HeapReference, reference_of
 from ...abstract.types import Data, List, Struct, Type
@@ -35,13 +36,21 @@ def open_heap(engine, frame: Frame, cls: type[HeapReference]) -> None:
         frame.new_cell(cell, Dyn(frame.builder.emit(REGISTRY["list_new"], (), {"elem": elem})))
 
 
-def heap(engine, frame: Frame, cls: type[HeapReference]) -> tuple[Cell, Dyn]:
+def heap(engine, frame: Frame, cls: type[HeapReference], heaps: Any = None) -> tuple[Cell, Dyn]:
     """The heap of a class of references, and what is in it.
 
+    Args:
+        engine, frame: as everywhere.
+        cls: the class.
+        heaps: those of the module that reads or writes (`text.lower.heaps`), which may be the first to see such a reference.
+
     Raises:
+        MoreHeaps: none was opened.
         TypeError_: it is out of reach.
     """
     cell = engine.heaps.get(cls)
+    if cell is None and heaps is not None and heaps.lacks(cls.content):
+        raise MoreHeaps(cls.content, heaps.add)
     if cell is None or not frame.has_cell(cell):
         raise TypeError_(
             f"a reference to {cls.content} that was made elsewhere cannot be used here; pass what it refers to"
@@ -52,7 +61,7 @@ def heap(engine, frame: Frame, cls: type[HeapReference]) -> tuple[Cell, Dyn]:
 
 
 class MoreHeaps(Recaptured):
-    """A reference is made to contents of a type of which no heap was opened where the program begins.
+    """A reference to contents of a type is made or used, and no heap for them was opened where the program begins.
 
     Args:
         content: the type.
@@ -72,18 +81,18 @@ def make(engine, frame: Frame, cls: type[HeapReference], content: Val) -> Seq:
     return Seq("record", (Dyn(place),), ("place",), cls)
 
 
-def read(engine, frame: Frame, cls: type[HeapReference], reference: Seq) -> Val:
+def read(engine, frame: Frame, cls: type[HeapReference], reference: Seq, heaps: Any = None) -> Val:
     """What a reference refers to now."""
     (place,) = reference.elems
     assert isinstance(place, Dyn)
-    return entry(engine, frame, heap(engine, frame, cls)[1], place)
+    return entry(engine, frame, heap(engine, frame, cls, heaps)[1], place)
 
 
-def write(engine, frame: Frame, cls: type[HeapReference], reference: Seq, content: Val) -> Val:
+def write(engine, frame: Frame, cls: type[HeapReference], reference: Seq, content: Val, heaps: Any = None) -> Val:
     """Let a reference refer to another value."""
     (place,) = reference.elems
     assert isinstance(place, Dyn)
-    cell, found = heap(engine, frame, cls)
+    cell, found = heap(engine, frame, cls, heaps)
     node = entry_node(frame, content, found.type.elem)
     _change(frame, cell, frame.builder.emit(REGISTRY["list_set"], (found.node, place.node, node)))
     return NONE_VAL

@@ -55,6 +55,10 @@ class Heaps:
         """Whether references to contents of a type are places in a heap."""
         return content in self.contents or self.every and not has_functions(content)
 
+    def lacks(self, content: Type) -> bool:
+        """Whether references to contents of a type that is not known yet can be places in a heap."""
+        return content not in self.contents and not has_functions(content)
+
     def add(self, content: Type) -> None:
         """Note that there are references to contents of a type, and to all references in them."""
         todo = [content]

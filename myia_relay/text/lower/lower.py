@@ -226,13 +226,13 @@ class _DefinitionLowering:
                 return cell
             case RefRead():
                 ref = yield self.expression(graph, e.ref)
-                return graph.apply(
-                    Constant(S.cell_get), ref, attrs={"name": "ref", "free": False}, origin=self.origin(e)
-                )
+                attrs = {"name": "ref", "free": False, "heaps": self.module.heaps}
+                return graph.apply(Constant(S.cell_get), ref, attrs=attrs, origin=self.origin(e))
             case RefWrite():
                 ref = yield self.expression(graph, e.ref)
                 value = yield self.expression(graph, e.value)
-                graph.apply(Constant(S.cell_set), ref, value, attrs={"name": "ref"}, origin=self.origin(e))
+                attrs = {"name": "ref", "heaps": self.module.heaps}
+                graph.apply(Constant(S.cell_set), ref, value, attrs=attrs, origin=self.origin(e))
                 return graph.apply(Constant(S.make_tuple), origin=self.origin(e))
             case Function():
                 return (yield self.closure(graph, e))

@@ -190,4 +190,10 @@ PROGRAMS = [
         (3,),
         (7, 123),
     ),
+    Program(
+        "references that nothing makes",
+        "type List[A] { Cons(A, List[A]), Nil, }\ndef @read[A](%l: List[ref(A)]) -> List[A] { match (%l) { Cons(%r, %t) => { let %v = !%r; Cons(%v, @read(%t)) }, Nil => Nil, } }\ndef @main(%n: int32) { match (@read(Nil)) { Cons(%v, _) => 1, Nil => %n, } }",
+        (3,),
+        3,
+    ),
 ]
