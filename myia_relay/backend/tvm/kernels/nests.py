@@ -11,7 +11,6 @@ Input: nodes and their targets in memory, in a `Kernel`. Output: its body.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable
 from typing import Any
 
@@ -23,7 +22,7 @@ from ....ir.axes import is_pointwise
 from ....ir.node import Apply, Node
 from ....opt.analysis.fusion import cost, is_scalar
 from ..plan import ITEM, View
-from ..tir import pipeline
+from ..tir import pipeline, threads
 from ..tir.block import broadcast, dtype_of, idx, lanes_of, load, ramp, shuffle
 from ..tir.expr import is_half
 from ..tir.indexing import AxisGroup, Index, address
@@ -112,10 +111,19 @@ class Nest:
 
     # --- loops ------------------------------------------------------------------------------------------------------
 
-    def work(self, shape: tuple[DimLike, ...], nodes: list[Apply]) -> int:
-        """Rough cost of a kernel, in elements times operations; symbolic sizes count as small."""
-        size = math.prod(d if isinstance(d, int) else 64 for d in shape)
-        return size * (2 + sum(cost(n) for n in nodes) // 2)
+    def on_threads(self, shape: tuple[DimLike, ...], nodes: list[Apply], emit: Callable[[bool], None]) -> None:
+        """Emit the loops of a kernel: `emit(parallel)`, by its rough cost, in elements times operations. Where only a run tells,
+        they are there twice, for a run to choose from: a loop may have thousands of launches for a few numbers each."""
+        size, each = product(shape), 2 + sum(cost(n) for n in nodes) // 2
+        if isinstance(size, int) or threads.count() == 1:
+            emit(isinstance(size, int) and size * each >= PARALLEL_WORK)
+            return
+        with self.block.when(tirx.GE(idx(self.b.dim(size)), idx(-(-PARALLEL_WORK // each)))):
+            emit(True)
+        self.parallel_used = False
+        self.evaluator.fresh()
+        with self.block.otherwise():
+            emit(False)
 
     def loops(self, extents: list[DimLike], body: Callable[[list[Any]], None], parallel: bool) -> None:
         """Nested loops over extents; loops of one iteration are none. The first real one may be parallel."""
@@ -185,7 +193,6 @@ class Nest:
         if any(node.fn.name in HALF_WORDS for node in nodes):
             lanes = max(lanes, lanes_for("uint32"))
         buffers = [[(self.kernel.buffer(v, write=True), v) for v in views] for _, views in outputs]
-        parallel = self.work(shape, nodes) >= PARALLEL_WORK
         streamed = self.streamed(extents, lanes, nodes, buffers, is_inline) if axes else None
 
         def indexed(outer: list[Any], last: Any) -> Index:
@@ -205,14 +212,17 @@ class Nest:
         if not axes:
             raise ValueError("a scalar has no loop nest")
 
-        def rows(outer: list[Any]) -> None:
-            ahead = None
-            if streamed is not None:
-                begin = address(indexed(outer, idx(0)), self.b.dim).base
-                ahead = nontemporal.until_placed(self.block, streamed, begin, lanes)
-            self.vectors(extents[-1], lanes, lambda i, w: element(outer, i, w), parallel, ahead)
+        def emit(parallel: bool) -> None:
+            def rows(outer: list[Any]) -> None:
+                ahead = None
+                if streamed is not None:
+                    begin = address(indexed(outer, idx(0)), self.b.dim).base
+                    ahead = nontemporal.until_placed(self.block, streamed, begin, lanes)
+                self.vectors(extents[-1], lanes, lambda i, w: element(outer, i, w), parallel, ahead)
 
-        self.loops(extents[:-1], rows, parallel)
+            self.loops(extents[:-1], rows, parallel)
+
+        self.on_threads(shape, nodes, emit)
 
     def streamed(self, extents, lanes, nodes, buffers, is_inline) -> Any:
         """A result that is written past the caches: large, in long rows, and not changed in place."""
@@ -258,15 +268,18 @@ class Nest:
                 return self.b.cast(of_bools(self.b.cast(x, "bool"), self.b.cast(y, "bool")), "int8")
 
         out = self.kernel.buffer(target, write=True)
-        parallel = self.work(shape, nodes) >= PARALLEL_WORK
         # In another order some products are inf * 0, which do not occur in NumPy's order: that is more than a rounding
         # error.
         in_order = node.fn.name == "reduce_prod" and node.type.is_float
-        plan = _Reduction(self, source, shape, axes, extents, over, init, combine, out, dtype, parallel, in_order)
-        if over[-1] or len(axes) == 1:
-            plan.along_rows()
-        else:
-            plan.along_columns()
+
+        def emit(parallel: bool) -> None:
+            plan = _Reduction(self, source, shape, axes, extents, over, init, combine, out, dtype, parallel, in_order)
+            if over[-1] or len(axes) == 1:
+                plan.along_rows()
+            else:
+                plan.along_columns()
+
+        self.on_threads(shape, nodes, emit)
 
 
 class _Reduction:

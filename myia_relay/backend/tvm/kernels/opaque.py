@@ -34,7 +34,7 @@ from .nests import inlined, lanes_for
 from .patches import Conv, at, fill
 from .plain import plain_conv, plain_product
 from .pooling import calls as pooling
-from .products.library import by_vector, matrix_product
+from .products.library import by_vector, matrix_product, on_threads
 from .products.open_rows import is_open, product_of_rows
 from .skinny_products import is_thin, is_vector, pack, packed_product, thin_product, vector_product
 from .small_products import is_small, small_product
@@ -230,10 +230,13 @@ def _batched_dot(c: Call) -> None:
     left, right, out = c.operand(0), c.operand(1), c.result()
     rows, cols, inner = c.dim(m), c.dim(n), c.dim(k)
     sizes = [c.b.dim(m * k), c.b.dim(k * n), c.b.dim(m * n)]
-    kind = "parallel" if c.tasks(2 * batch * m * n * k, PARALLEL_FLOPS) > 1 and batch != 1 else "serial"
-    with c.block.loop(c.dim(batch), kind) as i:
-        places = [(o[0], tirx.Mul(i, s)) for o, s in zip((left, right, out), sizes)]
-        blas.gemm(c.block, rows, cols, inner, *places, trans_a=ta, trans_x=tb)
+
+    def run(tasks: int) -> None:
+        with c.block.loop(c.dim(batch), "parallel" if tasks > 1 and batch != 1 else "serial") as i:
+            places = [(o[0], tirx.Mul(i, s)) for o, s in zip((left, right, out), sizes)]
+            blas.gemm(c.block, rows, cols, inner, *places, trans_a=ta, trans_x=tb)
+
+    on_threads(c, 2 * batch * m * n * k, PARALLEL_FLOPS, run)
 
 
 def _matvec(c: Call) -> None:

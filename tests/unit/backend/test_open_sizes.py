@@ -1,15 +1,16 @@
-"""Products whose number of rows only a run tells: one compilation for all numbers of rows, in all executors and orientations."""
+"""Kernels of sizes that only a run tells: one compilation for all of them, in all executors, on one thread and on several."""
 
 import numpy as np
 import pytest
 
 from myia_relay import Float32, Float64, Tensor, relay
-from myia_relay.backend.tvm.kernels import opaque
+from myia_relay.backend.tvm.kernels import nests, opaque
 from myia_relay.backend.tvm.kernels.products import open_rows
 from myia_relay.backend.tvm.tir import pipeline
 
 RNG = np.random.default_rng(6)
 ROWS = (0, 1, 2, 7, 8, 9, 15, 16, 23, 64, open_rows.MANY + 1)
+MATRIX, VECTOR = Tensor[Float64, ("m", "n")], Tensor[Float64, "n"]
 TYPES = {"float32": Float32, "float64": Float64}
 
 
@@ -18,6 +19,7 @@ def small(monkeypatch):
     monkeypatch.setattr(open_rows, "WORK", 1)
     monkeypatch.setattr(opaque, "PARALLEL_FLOPS", 100_000)  # both numbers of threads occur
     monkeypatch.setattr(opaque, "PARALLEL_BYTES", 100_000)
+    monkeypatch.setattr(nests, "PARALLEL_WORK", 2_000)
     monkeypatch.setenv("MYIA_RELAY_CACHE", "0")  # its keys do not have these
 
 
@@ -65,3 +67,27 @@ def test_the_kernel_is_used():
     x, w = np.ones((3, 64), np.float32), np.ones((64, 96), np.float32)
     assert "columns" in str(product(64, "float32", False).tir(x, w))
     assert "turned" in str(product(64, "float32", True).tir(x, w.T.copy()))
+
+
+def elementwise(x: MATRIX, y: VECTOR):
+    return np.exp(x) * y + x[:, ::-1], x + 1.0
+
+
+def reductions(x: MATRIX, y: VECTOR):
+    return np.sum(x * y, axis=1), np.sum(np.abs(x), axis=0), np.max(np.tanh(x), axis=1, initial=-2.0), np.sum(x - y)
+
+
+def stacks(x: MATRIX, y: VECTOR):
+    stack = np.stack([x, x * y, y - x])
+    return stack @ np.swapaxes(stack, 1, 2)
+
+
+@pytest.mark.parametrize("function", [elementwise, reductions, stacks])
+def test_a_run_chooses_the_threads(function):
+    f, slow = relay(function), relay(function, executor="python")
+    for m, n in [(0, 3), (3, 0), (1, 1), (2, 9), (40, 33), (150, 21)]:
+        args = RNG.standard_normal((m, n)), RNG.standard_normal(n)
+        for found in (f(*args), slow(*args), f.interpret(*args)):
+            for a, wanted in zip(found, function(*args), strict=True):
+                np.testing.assert_allclose(a, wanted, rtol=1e-11, atol=1e-11)
+    assert f.cache_info().misses == 1
