@@ -19,7 +19,7 @@ NAMES = {
     "convolutions": "layers of networks beside sgemm, and the error of Winograd's algorithm",
     "passes": "what fusion, folding, layouts and common subexpressions are worth on networks of Relay text",
     "text": "recursion, trees and lists of Relay text beside the same in decorated Python",
-    "onnx": "imported ONNX models beside ONNX Runtime: latency, time until the first result, memory",
+    "onnx": "imported ONNX models beside ONNX Runtime and PyTorch: latency, time until the first result, memory",
     "networks": "inference and training steps of networks, beside PyTorch, ONNX Runtime and JAX",
 }
 

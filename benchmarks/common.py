@@ -16,10 +16,14 @@ import platform
 import statistics
 import sys
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from importlib import metadata
 from pathlib import Path
 from typing import Any
+
+import numpy as np
+
+from .workers import Worker, WorkerError
 
 REST_SECONDS = 0.1
 """Pause before each measurement, so that the threads of the system before have stopped spinning."""
@@ -49,6 +53,71 @@ def interleave(
             time.sleep(rest)
             figures[name].append(systems[name]())
     return figures
+
+
+def side_by_side(
+    starts: Mapping[str, Callable[[], Worker]],
+    request: Mapping[str, Any],
+    out: Path,
+    rounds: int,
+    seconds: float,
+    prepared: Callable[[str, dict[str, Any]], None] | None = None,
+) -> dict[str, dict[str, Any]]:
+    """Prepare one case in several systems, compare their outputs, and measure them in interleaved rounds.
+
+    Args:
+        starts: name -> a function that starts a worker, which answers `prepare` and `measure`; ours is the first.
+        request: the arguments of `prepare`, but for `out`.
+        out: a file for the outputs of one system at a time.
+        rounds: how often each system is measured.
+        seconds: for each system in each round.
+        prepared: called with a name and its figures when it is prepared, to add what other processes tell of it.
+
+    Returns:
+        name -> what `prepare` answered, `difference` from our outputs, `seconds` (the median) and `rounds`; `failed` with a text
+        where the worker failed.
+    """
+    figures: dict[str, dict[str, Any]] = {name: {} for name in starts}
+    measures: dict[str, Callable[[], float]] = {}
+    ours = next(iter(starts))
+    reference: list[np.ndarray] | None = None
+    with contextlib.ExitStack() as stack:
+        for name, start in starts.items():
+            figure = figures[name]
+            try:
+                worker = stack.enter_context(start())
+                figure |= worker("prepare", **request, out=str(out))
+                if prepared is not None:
+                    prepared(name, figure)
+            except WorkerError as error:
+                figure["failed"] = str(error)
+                continue
+            with np.load(out) as stored:
+                outputs = list(stored.values())
+            if name == ours:
+                reference = outputs
+            elif reference is not None:
+                figure["difference"] = difference(reference, outputs)
+            measures[name] = measure_of(worker, seconds)
+        try:
+            for name, values in interleave(measures, rounds, rest=0.05).items():
+                figures[name] |= {"seconds": statistics.median(values), "rounds": values}
+        except WorkerError as error:
+            figures[ours]["failed"] = str(error)
+    return figures
+
+
+def measure_of(worker: Worker, seconds: float) -> Callable[[], float]:
+    """A function that asks a worker for the seconds of a call."""
+    return lambda: worker("measure", seconds=seconds)
+
+
+def difference(ours: list[np.ndarray], theirs: list[np.ndarray]) -> float:
+    """The largest difference of two outputs, each array by its own largest entry."""
+    if [a.shape for a in ours] != [a.shape for a in theirs]:
+        return float("inf")
+    pairs = zip(ours, theirs)
+    return max(float(np.max(np.abs(a.astype(float) - b)) / max(np.max(np.abs(b)), 1e-30)) for a, b in pairs)
 
 
 def spread(figures: Sequence[float], higher_is_better: bool = True) -> dict[str, float]:

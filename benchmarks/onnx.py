@@ -1,17 +1,18 @@
-"""`python -m benchmarks.onnx`: imported ONNX models beside ONNX Runtime: latency, time until the first result, memory.
+"""`python -m benchmarks.onnx`: imported ONNX models beside ONNX Runtime and PyTorch: latency, time until the first result, memory.
 
 Models are those of a folder, `--models DIR` with `DIR/NAME/model.onnx` or `DIR/NAME.onnx`; inputs are drawn, or those of the first
-case in `DIR/NAME/io.npz` (`0/in/INPUT`). Without a folder they are networks of `benchmarks.networks` as ONNX graphs. Each system
-runs in processes of its own, with the same number of threads and cores. Outputs are compared, and times measured in interleaved
-rounds. Shown: median milliseconds and the median of the ratios of the rounds; seconds from the file to the first result, ours also
-from a process that finds the compiled program in a file; megabytes after the imports, until the first result and while it runs,
-ours in that other process.
+case in `DIR/NAME/io.npz` (`0/in/INPUT`). Without a folder they are networks of `benchmarks.networks` as ONNX graphs. PyTorch
+runs, eagerly, what `torch.export.save` wrote beside a model (`model.pt2`, or `NAME.pt2`): a module that takes the same inputs
+in the same order, and gives the same outputs. Each system runs in processes of its own, with the same number of threads and
+cores. Outputs are compared, and times measured in interleaved rounds. Shown: median milliseconds and the median of the ratios
+of the rounds; seconds from the file to the first result, ours also from a process that finds the compiled program in a file;
+megabytes after the imports, until the first result and while it runs, ours in that other process.
 """
 
 from __future__ import annotations
 
 import argparse
-import contextlib
+import functools
 import statistics
 import tempfile
 from collections.abc import Sequence
@@ -21,12 +22,13 @@ from typing import Any
 import numpy as np
 
 from . import common
-from .networks.cases import difference, load
-from .networks.main import _measure
-from .workers import System, Worker, WorkerError, find_peer
+from .networks.cases import load
+from .workers import System, find_peer
 
 OURS = "myia_relay"
-PEERS = {"ort": System("onnxruntime, onnx", "ort_onnx")}
+PEERS = {"ort": System("onnxruntime, onnx", "ort_onnx"), "torch": System("torch", "torch_onnx")}
+BESIDE = {"torch": ".pt2"}
+"""What a system reads in place of the model: the suffix of a file beside it."""
 TOLERANCE = 1e-3
 """How much outputs may differ, each array by its own largest entry."""
 DTYPES = {1: "float32", 6: "int32", 7: "int64", 9: "bool", 10: "float16", 11: "float64"}
@@ -58,10 +60,12 @@ def main(argv: Sequence[str] | None = None) -> int:
         folder = Path(name)
         models = found_models(options, folder) if options.models else built_models(options, folder)
         for threads in options.threads:
-            some = []
+            some: list[dict[str, Any]] = []
+            print(f"\n{threads} thread{'s' * (threads > 1)}", flush=True)
             for model, (path, inputs) in models.items():
-                some += measured(options, runs, model, path, inputs, threads, folder)
-                print(f"{model}: {threads} thread{'s' * (threads > 1)}", *failures(some, model), flush=True)
+                found = measured(options, runs, model, path, inputs, threads, folder)
+                print(lines(found), flush=True)
+                some += found
             print(f"\n== {threads} thread{'s' * (threads > 1)} ==\n\n{table(some)}\n")
             rows += some
     common.write_json(options.json, {"benchmark": "onnx", "environment": info, "rows": rows})
@@ -145,36 +149,24 @@ def drawn(path: Path, size: int) -> dict[str, np.ndarray]:
 
 def measured(options, runs, model: str, path: Path, inputs: Path, threads: int, folder: Path) -> list[dict[str, Any]]:
     """The figures of a model in all systems, ours first."""
-    figures: dict[str, dict[str, Any]] = {}
-    outputs: dict[str, list[np.ndarray]] = {}
-    measures: dict[str, Any] = {}
-    cache, out = folder / f"cache{threads}", folder / "out.npz"
-    request = {"model": str(path.resolve()), "inputs": str(inputs), "out": str(out)}
-    with contextlib.ExitStack() as stack:
-        for name, (system, python) in runs.items():
-            figure = figures[name] = {"model": model, "system": name, "threads": threads}
-            try:
-                worker: Worker = stack.enter_context(system.start(threads, python, cache))
-                figure |= worker("prepare", **request)
-                if name == OURS:
-                    with system.start(threads, python, cache) as another:
-                        again = another("prepare", **request)
-                        figure["from a file"] = again["first"]
-                        figure |= {"running from a file": again["running"]} if "running" in again else {}
-            except WorkerError as error:
-                figure["failed"] = str(error)
-                continue
-            with np.load(out) as stored:
-                outputs[name] = list(stored.values())
-            if name != OURS and OURS in outputs:
-                figure["difference"] = difference(outputs[OURS], outputs[name])
-            measures[name] = _measure(worker, options.seconds)
-        try:
-            for name, values in common.interleave(measures, options.rounds, rest=0.05).items():
-                figures[name] |= {"seconds": statistics.median(values), "rounds": values}
-        except WorkerError as error:
-            figures[OURS]["failed"] = str(error)
-    return list(figures.values())
+    cache = folder / f"cache{threads}"
+    request = {"model": str(path.resolve()), "inputs": str(inputs)}
+    starts = {
+        name: functools.partial(system.start, threads, python, cache)
+        for name, (system, python) in runs.items()
+        if name not in BESIDE or path.with_suffix(BESIDE[name]).exists()
+    }
+
+    def prepared(name: str, figure: dict[str, Any]) -> None:
+        """What a process tells that finds our program in a file."""
+        if name == OURS:
+            with starts[name]() as another:
+                again = another("prepare", **request, out=str(folder / "again.npz"))
+            figure["from a file"] = again["first"]
+            figure |= {"running from a file": again["running"]} if "running" in again else {}
+
+    found = common.side_by_side(starts, request, folder / "out.npz", options.rounds, options.seconds, prepared)
+    return [{"model": model, "system": name, "threads": threads, **figure} for name, figure in found.items()]
 
 
 def right(row: dict[str, Any]) -> bool:
@@ -182,15 +174,22 @@ def right(row: dict[str, Any]) -> bool:
     return (row["system"] != OURS or "failed" not in row) and row.get("difference", 0.0) <= TOLERANCE
 
 
-def failures(rows: list[dict[str, Any]], model: str) -> list[str]:
-    """What went wrong with a model."""
-    some = [row for row in rows if row["model"] == model]
-    found = [f"{row['system']} failed: {row['failed'].strip()}" for row in some if "failed" in row]
-    return found + [
-        f"{row['system']} differs by {row['difference']:.1e}: WRONG"
-        for row in some
-        if not right(row) and "difference" in row
-    ]
+def lines(rows: list[dict[str, Any]]) -> str:
+    """The figures of one model, a line for each system."""
+    found, ours = [], rows[0]
+    for row in rows:
+        where = f"{row['model']:<20}{row['system']:<12}"
+        if "seconds" not in row:
+            found.append(f"{where}failed: {row.get('failed', 'it was not measured').strip()}")
+            continue
+        times = f"{1e3 * row['seconds']:10.3f} ms  first result {row['first']:6.2f} s"
+        if row["system"] == OURS:
+            found.append(f"{where}{times}, from a file {row['from a file']:.2f} s")
+            continue
+        ratio = f"{common.ratio(row['rounds'], ours['rounds']):6.2f} of ours" if "rounds" in ours else ""
+        differs = f"differs by {row['difference']:.1e}" if "difference" in row else ""
+        found.append(f"{where}{times}  {ratio}  {differs} {'' if right(row) else 'WRONG'}".rstrip())
+    return "\n".join(found)
 
 
 def table(rows: list[dict[str, Any]]) -> str:
@@ -203,13 +202,14 @@ def table(rows: list[dict[str, Any]]) -> str:
         ours = found[OURS]
         cells = [model, cell(ours, "seconds", 1e3, 3)]
         for p in peers:
-            if "seconds" in found[p] and "seconds" in ours:
-                ratios[p].append(common.ratio(found[p]["rounds"], ours["rounds"]))
-                cells += [cell(found[p], "seconds", 1e3, 3), f"{ratios[p][-1]:.2f}"]
+            row = found.get(p, {})
+            if "seconds" in row and "seconds" in ours:
+                ratios[p].append(common.ratio(row["rounds"], ours["rounds"]))
+                cells += [cell(row, "seconds", 1e3, 3), f"{ratios[p][-1]:.2f}"]
             else:
-                cells += [cell(found[p], "seconds", 1e3, 3), ""]
-        cells += [cell(ours, "first"), cell(ours, "from a file"), *[cell(found[p], "first") for p in peers]]
-        cells += [memory(found[s]) for s in (OURS, *peers)]
+                cells += [cell(row, "seconds", 1e3, 3), ""]
+        cells += [cell(ours, "first"), cell(ours, "from a file"), *[cell(found.get(p, {}), "first") for p in peers]]
+        cells += [memory(found.get(s, {})) for s in (OURS, *peers)]
         shown.append(cells)
     means = [
         f"{p} / ours: geometric mean {statistics.geometric_mean(r):.2f}, least {min(r):.2f}"

@@ -402,11 +402,3 @@ def mapped(function: Any, tree: Any) -> Any:
     if isinstance(tree, (list, tuple)):
         return type(tree)(mapped(function, part) for part in tree)
     return function(tree)
-
-
-def difference(ours: list[np.ndarray], theirs: list[np.ndarray]) -> float:
-    """The largest difference of two outputs, each array by its own largest entry."""
-    if [a.shape for a in ours] != [a.shape for a in theirs]:
-        return float("inf")
-    pairs = zip(ours, theirs)
-    return max(float(np.max(np.abs(a.astype(float) - b)) / max(np.max(np.abs(b)), 1e-30)) for a, b in pairs)

@@ -10,20 +10,18 @@ after the imports.
 from __future__ import annotations
 
 import argparse
-import contextlib
+import functools
 import statistics
 import tempfile
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
-
-import numpy as np
 
 from myia_relay.utils.switches import OPTIMISATIONS
 
 from .. import common
-from ..workers import System, Worker, WorkerError, find_peer
-from .cases import ROWS, VISION, difference
+from ..workers import System, Worker, find_peer
+from .cases import ROWS, VISION
 
 OURS = "myia_relay"
 WITHOUT = "without "
@@ -139,43 +137,20 @@ class Bench:
     def row(self, row: str, threads: int) -> list[dict[str, Any]]:
         """The figures of all systems that have a row, ours first; each in a process that has seen no other row."""
         options = self.options
-        figures: dict[str, dict[str, Any]] = {}
-        measures: dict[str, Callable[[], float]] = {}
-        outputs: dict[str, list[np.ndarray]] = {}
-        with contextlib.ExitStack() as stack:
-            for name, run in self.runs.items():
-                if not run.has(row):
-                    continue
-                figure = figures[name] = {"row": row, "system": name, "threads": threads}
-                out = self.folder / f"{row}.npz"
-                try:
-                    worker = stack.enter_context(self.worker(name, threads))
-                    figure |= worker("prepare", row=row, tiny=options.tiny, data=options.data, out=str(out))
-                except WorkerError as error:
-                    figure["failed"] = str(error)
-                    continue
-                with np.load(out) as stored:
-                    outputs[name] = list(stored.values())
-                if name != OURS and OURS in outputs:
-                    figure["difference"] = difference(outputs[OURS], outputs[name])
-                measures[name] = _measure(worker, options.seconds)
-            try:
-                for name, values in common.interleave(measures, options.rounds, rest=0.05).items():
-                    figures[name] |= {"seconds": statistics.median(values), "rounds": values}
-            except WorkerError as error:
-                figures[OURS]["failed"] = str(error)
+        request = {"row": row, "tiny": options.tiny, "data": options.data}
+        starts = {
+            name: functools.partial(self.worker, name, threads) for name, run in self.runs.items() if run.has(row)
+        }
+        found = common.side_by_side(starts, request, self.folder / f"{row}.npz", options.rounds, options.seconds)
+        figures = {name: {"row": row, "system": name, "threads": threads, **figure} for name, figure in found.items()}
         if row.endswith("_step"):
             for name, figure in figures.items():
                 if (
                     name != "compile" and "failed" not in figure
                 ):  # compiling, which is done in the process, has its own peak
                     with self.worker(name, threads) as worker:
-                        figure["memory"] = worker("memory", row=row, tiny=options.tiny, data=options.data)
+                        figure["memory"] = worker("memory", **request)
         return list(figures.values())
-
-
-def _measure(worker: Worker, seconds: float) -> Callable[[], float]:
-    return lambda: worker("measure", seconds=seconds)
 
 
 def right(row: dict[str, Any]) -> bool:

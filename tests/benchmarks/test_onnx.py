@@ -11,7 +11,7 @@ onnx = pytest.importorskip("onnx")
 
 from onnx import parser  # noqa: E402
 
-from benchmarks.onnx import OURS, built_models, found_models, main, parse, right  # noqa: E402
+from benchmarks.onnx import OURS, built_models, found_models, lines, main, parse, right  # noqa: E402
 from benchmarks.onnx_measure import arrays  # noqa: E402
 from benchmarks.workers import reset_peak_memory  # noqa: E402
 
@@ -34,6 +34,35 @@ def test_a_model_of_a_folder_is_measured(tmp_path, capsys, monkeypatch):
     if reset_peak_memory():
         assert row["running"] > 0 and row["running from a file"] > 0
     assert "from a file" in capsys.readouterr().out
+
+
+def test_pytorch_runs_the_module_beside_a_model(tmp_path, capsys, monkeypatch):
+    torch = pytest.importorskip("torch")
+    monkeypatch.setenv("MYIA_RELAY_CACHE_SIZE", "64")
+    for name in ("net", "other"):
+        onnx.save_model(parser.parse_model(MODEL), tmp_path / f"{name}.onnx")
+
+    class Net(torch.nn.Module):
+        def forward(self, x, k):
+            return x + k.float().sum()
+
+    example = torch.ones(1, 4, 2), torch.ones(1, dtype=torch.int64)
+    torch.export.save(torch.export.export(Net(), example), tmp_path / "net.pt2")
+    out = tmp_path / "out.json"
+    words = ["--models", str(tmp_path), "--peers", "torch", "--threads", "1", "--rounds", "2", "--seconds", "0.01"]
+    assert main([*words, "--size", "4", "--json", str(out)]) == 0
+    rows = json.loads(out.read_text("utf-8"))["rows"]
+    assert [(row["model"], row["system"]) for row in rows] == [("net", OURS), ("net", "torch"), ("other", OURS)]
+    assert rows[1]["difference"] == 0.0 and len(rows[1]["rounds"]) == 2
+    printed = capsys.readouterr().out
+    assert printed.index("net                 torch") < printed.index("other               myia_relay")
+
+
+def test_lines_say_what_went_wrong():
+    ours = {"model": "net", "system": OURS, "failed": "why\n"}
+    peer = {"model": "net", "system": "ort", "seconds": 1e-3, "rounds": [1e-3], "first": 1.0, "difference": 0.5}
+    first, second = lines([ours, peer]).splitlines()
+    assert first.endswith("failed: why") and second.endswith("differs by 5.0e-01 WRONG")
 
 
 def test_inputs_are_drawn_where_there_are_none(tmp_path):
