@@ -69,21 +69,22 @@ def test_the_kernel_is_used():
     assert "turned" in str(product(64, "float32", True).tir(x, w.T.copy()))
 
 
-def elementwise(x: MATRIX, y: VECTOR):
+def elementwise(x, y):
     return np.exp(x) * y + x[:, ::-1], x + 1.0
 
 
-def reductions(x: MATRIX, y: VECTOR):
+def reductions(x, y):
     return np.sum(x * y, axis=1), np.sum(np.abs(x), axis=0), np.max(np.tanh(x), axis=1, initial=-2.0), np.sum(x - y)
 
 
-def stacks(x: MATRIX, y: VECTOR):
+def stacks(x, y):
     stack = np.stack([x, x * y, y - x])
     return stack @ np.swapaxes(stack, 1, 2)
 
 
 @pytest.mark.parametrize("function", [elementwise, reductions, stacks])
 def test_a_run_chooses_the_threads(function):
+    function.__annotations__ |= {"x": MATRIX, "y": VECTOR}
     f, slow = relay(function), relay(function, executor="python")
     for m, n in [(0, 3), (3, 0), (1, 1), (2, 9), (40, 33), (150, 21)]:
         args = RNG.standard_normal((m, n)), RNG.standard_normal(n)
