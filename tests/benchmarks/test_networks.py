@@ -8,6 +8,7 @@ import json
 import numpy as np
 import pytest
 
+from benchmarks.common import difference
 from benchmarks.networks import cases, recurrent
 from benchmarks.networks.main import OURS, WITHOUT, main, right
 from benchmarks.workers import peak_memory, reset_peak_memory
@@ -51,9 +52,9 @@ def test_a_wrong_output_fails_the_run():
 
 def test_differences_count_by_the_largest_entry():
     a, b = np.array([1.0, 100.0]), np.array([1.5, 100.0])
-    assert cases.difference([a], [b]) == pytest.approx(0.005)
-    assert cases.difference([a], [b[:1]]) == np.inf
-    assert np.isnan(cases.difference([a * np.nan], [b]))
+    assert difference([a], [b]) == pytest.approx(0.005)
+    assert difference([a], [b[:1]]) == np.inf
+    assert np.isnan(difference([a * np.nan], [b]))
     assert not right({"row": "rnn", "system": "torch", "difference": np.nan})
 
 
@@ -90,5 +91,5 @@ def test_descent_on_trees():
         want = {**{k: want[k] - rate * g[k] for k in want if k != "out"}, "out": out}
         losses += loss
     assert total == pytest.approx(losses, rel=1e-5)
-    assert cases.difference(cases.flat(weights), cases.flat(want)) < 1e-5
-    assert cases.difference(cases.flat(weights), cases.flat(problem.weights)) > 1e-5
+    assert difference(cases.flat(weights), cases.flat(want)) < 1e-5
+    assert difference(cases.flat(weights), cases.flat(problem.weights)) > 1e-5
