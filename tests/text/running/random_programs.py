@@ -17,7 +17,7 @@ from ..transform.evaluator import Made
 
 Kind: TypeAlias = tuple[Any, ...]
 """A type: ("int32",), ("bool",), ("float32",), ("vector", size), ("tuple", *parts), ("fn", *parameters, result), ("ref", content),
-or (name of a data type, *arguments)."""
+("var", name), or (name of a data type, *arguments)."""
 
 INT, FLOAT, BOOL, SMALL, UNIT = ("int32",), ("float32",), ("bool",), ("int8",), ("tuple",)
 PRELUDE = """type List[A] { Cons(A, List[A]), Nil, }
@@ -55,6 +55,8 @@ def text_of(t: Kind) -> str:
         return f"fn ({', '.join(map(text_of, rest[:-1]))}) -> {text_of(rest[-1])}"
     if name == "ref":
         return f"ref({text_of(rest[0])})"
+    if name == "var":
+        return rest[0]
     if name in ("int32", "float32", "bool", "int8"):
         return name
     return f"{name}[{', '.join(map(text_of, rest))}]"

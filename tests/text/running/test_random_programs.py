@@ -8,9 +8,10 @@ from typing import Any
 import numpy as np
 import pytest
 
-from myia_relay import relay
+from myia_relay import CompileError, relay
 
 from ..transform.evaluator import Made, evaluate, same
+from . import wider_programs
 from .random_programs import program
 
 PASSES = [name for name in relay.transform.__all__ if name not in ("Gradient", "Sequential")]
@@ -35,9 +36,9 @@ def step(name: str) -> Any:
     return getattr(relay.transform, name)(**({"signed_zeros": True} if name == "SimplifyExpr" else {}))
 
 
-def hold(seed: int, passes: Any = (), executors: Any = ("interpreter",)) -> None:
+def hold(seed: int, passes: Any = (), executors: Any = ("interpreter",), make: Any = program) -> None:
     """Put a program through everything."""
-    text, args = program(seed)
+    text, args = make(seed)
     with np.errstate(all="ignore"):
         module = relay.parse_text(text)
         again = relay.parse_text(str(module))
@@ -68,6 +69,30 @@ def chosen(seed: int, count: int) -> list[str]:
 @pytest.mark.parametrize("seed", [*range(12), 605, 5510])  # the last two: sizes in records; loops within loops
 def test_random_programs(seed):
     hold(seed, chosen(seed, 2), ("interpreter", "native") if seed in (6, 5510) else ("interpreter",))
+
+
+def hold_wider(seed: int, passes: Any, executors: Any) -> bool:
+    """Put a wider program through everything; whether it is not refused, as contents of sizes that only a run knows are."""
+    try:
+        hold(seed, passes, executors, wider_programs.program)
+    except CompileError as error:
+        assert "a reference in data to something whose size is known at run time only is not supported yet" in str(
+            error
+        ), seed
+        return False
+    return True
+
+
+@pytest.mark.parametrize("seed", [1, 5, 6])
+def test_wider_random_programs(seed):
+    assert hold_wider(seed, chosen(seed, 1), ("interpreter", "native") if seed == 5 else ("interpreter",))
+
+
+@pytest.mark.campaign
+@pytest.mark.parametrize("start", range(0, 1000, 50))
+def test_many_wider_random_programs(start):
+    for seed in range(start, start + 50):
+        hold_wider(seed, chosen(seed, 2), ("interpreter", "native") if seed % 4 == 0 else ("interpreter",))
 
 
 @pytest.mark.campaign
