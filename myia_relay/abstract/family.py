@@ -72,6 +72,8 @@ class Family:
         local: whether it belongs to one compilation.
     """
 
+    of_functions = False  # whether its values are functions: `infer.values.functions`
+
     def __init__(self, classes: list[type], recursive: bool, name: str = ""):
         self.variants = tuple(Variant(cls, k) for k, cls in enumerate(classes, 1))
         self.name = name or " | ".join(c.__name__ for c in classes)

@@ -109,6 +109,7 @@ recapture = Syntax(
 new_cell = Syntax(
     "new_cell", "(), attrs name -> a place for a variable that inner functions assign to; nothing is in it yet"
 )
+call_variant = Syntax("call_variant", "(function, *args), keywords -> a call of a function that exists at run time")
 cell_get = Syntax("cell_get", "(cell), attrs name, free: bool -> what is in it now, or a NameError where nothing is")
 cell_set = Syntax("cell_set", "(cell, value), attrs name -> None; from here on the value is in it")
 mark = Syntax(

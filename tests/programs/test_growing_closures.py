@@ -129,17 +129,31 @@ def by_a_value(f, x):
     return f(x) if x > 100.0 else by_a_value(lambda y: f(y) + x, x + 1.0)
 
 
+def unbounded_pairs(n, x):
+    return pairs(n, (x, 0))[1]
+
+
+def forever_from_zero(x):
+    return forever(affine, 0)(x)
+
+
 @pytest.mark.parametrize(
     ("function", "args"),
     [
         (lambda x, n: compose(affine, n)(x), (1.0, 3)),
-        (lambda x, n: power(affine, n)(x), (1.0, 3)),
-        (lambda x: forever(affine, 0)(x), (1.0,)),
-        (lambda x: by_a_value(affine, x), (1.0,)),
+        (lambda x: by_a_value(affine, x), (95.0,)),
         (lambda n: fibonacci(n, lambda v: v), (10,)),
     ],
 )
-def test_where_nothing_known_bounds_it(function, args):
-    with pytest.raises(TypeError_, match=r"grow without bound.*static=") as caught:
+def test_where_nothing_known_bounds_functions_they_exist_at_run_time(function, args):
+    assert relay(function)(*args) == function(*args)
+
+
+@pytest.mark.parametrize(
+    ("function", "args", "message"),
+    [(unbounded_pairs, (3, 1.0), r"grow without bound.*static="), (forever_from_zero, (1.0,), "has no base case")],
+)
+def test_where_nothing_known_bounds_it(function, args, message):
+    with pytest.raises(TypeError_, match=message) as caught:
         relay(function)(*args)
     assert type(caught.value) is TypeError_ and caught.value.loc is not None

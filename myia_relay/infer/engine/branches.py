@@ -12,7 +12,7 @@ from ..values.sizes import hide_sizes
 from ..values.treedef import Mismatch, TreeDef, join, tree_structure, unknown
 from ..values.values import NEVER, Cell, Dyn, NeverVal, Seq, TaggedUnion, UnboundVal, Val, elements
 from .cells import after_branch, changed_in_branch, with_contents
-from .conform import conform
+from .conform import conform, widened
 from .engine import Engine
 from .frames import Frame, explode, pack, packed_type
 
@@ -44,7 +44,9 @@ async def branch(
     async def run(i: int) -> None:
         if i and in_order:
             await tasks[0]
-        values[i] = await arms[i](regions[i])
+        values[i] = widened(regions[i], await arms[i](regions[i]))
+        for cell, content in regions[i].cells.items():
+            regions[i].cells[cell] = widened(regions[i], content)
 
     def leaving(i: int) -> Val:
         """What an arm passes on: its value and the cells that the branch changes."""
@@ -73,6 +75,7 @@ async def branch(
             else join(treedef_of_type(0), treedef_of_type(1), grow=engine.open_sizes or bool(engine.recursion.before))
         )
     except Mismatch as error:
+        engine.families.suspect(*(treedef_of_type(i) for i in range(2)), every=error.many)
         raise TypeError_(_differ(error, values, node), node.origin) from None
     result = packed_type(treedef)
     frame.at(node.origin)
@@ -105,6 +108,7 @@ async def branch(
                         raise Mismatch(treedef, other)
                 close()
             except Mismatch:
+                engine.families.suspect(treedef, other)
                 engine.late_errors.append(
                     TypeError_(f"the two branches differ in type: {treedef} and {other}", node.origin)
                 )

@@ -276,17 +276,6 @@ def mark_stored(engine, frame: Frame, args: list[Val]) -> None:
             inner = inner.parent
 
 
-def holds_cell(treedef: TreeDef) -> Cell | None:
-    """A cell in a treedef, if there is one."""
-    stack = [treedef]
-    while stack:
-        top = stack.pop()
-        if top.tag == "cell":
-            return top.info
-        stack.extend(top.parts)
-    return None
-
-
 def unseen(name: str) -> CompileError:
     """The error for a change that nothing after it would see."""
     return TypeError_(

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 
-from ...abstract.types import Array, List
+from ...abstract.types import Array, Data, List
 from ...ir.node import Apply, Constant
 from ...utils.errors import CompileError, ParseError, TypeError_
 from ..values.kinds import is_list
-from ..values.sharing import require_own
+from ..values.sharing import holds_objects, require_own
 from ..values.values import ClosureVal, Dyn, Listed, Seq, Static, TaggedUnion, Val
 from .cells import Recaptured
 from .frames import Frame, located
@@ -110,6 +110,8 @@ def may_hold(value: Val, arrays: bool) -> bool:
             if isinstance(value.type, Array) and value.type.shape or isinstance(value.type, List):
                 if arrays or isinstance(value.type, List):
                     return True
+            elif isinstance(value.type, Data) and holds_objects(value.type, Array | List if arrays else List):
+                return True
         elif isinstance(value, Static):
             continue
         elif isinstance(value, ClosureVal) or is_list(value) and not arrays:

@@ -6,25 +6,40 @@ becomes a leaf.
 
 from __future__ import annotations
 
+from ...abstract.families import FieldError
 from ...abstract.types import Data, List, NoneT, Struct, Type
-from ...ir.node import Node
+from ...ir.node import Graph, Node
 from ...ir.prim import REGISTRY
 from ...prims.ops.control import undef
+from ...prims.ops.data import data_make
 from ...utils.errors import InternalError, TypeError_
+from ..values.functions import FunctionFamily
 from ..values.sizes import hide_sizes, pack_array
-from ..values.treedef import Mismatch, TreeDef, entries_of, from_type, join, tree_structure, type_of, unknown
+from ..values.treedef import (
+    Mismatch,
+    TreeDef,
+    entries_of,
+    from_type,
+    is_function,
+    join,
+    tree_structure,
+    type_of,
+    unknown,
+)
 from ..values.values import (
     Bound,
     ClosureVal,
     Derived,
     Dyn,
     Iter,
+    KnownRecord,
     Listed,
     NeverVal,
     PoisonVal,
     Raised,
     Seq,
     SliceVal,
+    Static,
     TaggedUnion,
     Text,
     UnboundVal,
@@ -258,6 +273,11 @@ def conform_choice(frame, value: Val, treedef: TreeDef, conform) -> list:
                 hit = emit(frame, "eq", value.tag, frame.constant(old))
                 tag = emit(frame, "where", hit, frame.constant(new), tag)
         given = dict(zip(places, value.options, strict=True))
+        for place in {p for p in places if places.count(p) > 1}:  # functions, of which one family has been made
+            here = [k for k, p in enumerate(places) if p == place]
+            given[place] = Dyn(
+                _one_of(frame, value.tag, [(k, value.options[k]) for k in here], option_treedefs[place].info)
+            )
     else:
         place = place_of(option_treedefs, tree_structure(value, capture=frame.captured))
         tag, given = frame.constant(place), {place: value}
@@ -283,3 +303,103 @@ def place_of(options: list[TreeDef], have: TreeDef) -> int:
         except Mismatch:
             continue
     raise Mismatch(options[0], have)
+
+
+# Functions that exist at run time: see `infer.values.functions`.
+
+
+def widened(frame: Frame, value: Val) -> Val:
+    """A value that is handed on, in which functions that exist at run time are values of their families.
+
+    Raises:
+        TypeError_: such a function captures something that it cannot.
+    """
+    families = frame.spec.families
+    if not families.sites or isinstance(value, Dyn):
+        return value
+    if isinstance(value, Seq):
+        elems = tuple(widened(frame, e) for e in value.elems)
+        if all(a is b for a, b in zip(elems, value.elems, strict=True)):
+            return value
+        out = Seq(value.kind, elems, value.fields, value.cls)
+        if value in frame.spec.shared:
+            frame.spec.shared.add(out)
+        return out
+    if isinstance(value, TaggedUnion):
+        options = tuple(widened(frame, o) for o in value.options)
+        if all(a is b for a, b in zip(options, value.options, strict=True)):
+            return value
+        made = TaggedUnion(value.tag, options)
+        whole = tree_structure(options[0], capture=frame.captured)
+        for option in options[1:]:
+            whole = join(whole, tree_structure(option, capture=frame.captured))
+        return frame.rebuild(whole, iter(conform(frame, made, whole)))
+    if not isinstance(value, ClosureVal | Bound | Derived | Static):
+        return value
+    value = _capturing_widened(frame, value)
+    family = families.family(tree_structure(value, capture=frame.captured))
+    return value if family is None else _record_of(frame, family, value)
+
+
+def _capturing_widened(frame: Frame, function: Val) -> Val:
+    """A function of which what it has captured is widened."""
+    if isinstance(function, ClosureVal):
+        captured = frame.captured(function)
+        new = [widened(frame, v) for _, v in captured]
+        if any(a is not b for a, (_, b) in zip(new, captured, strict=True)):
+            return ClosureVal(function.graph, None, tuple(zip([n for n, _ in captured], new, strict=True)))
+    elif isinstance(function, Bound):
+        receiver = widened(frame, function.receiver)
+        return function if receiver is function.receiver else Bound(receiver, function.function)
+    elif isinstance(function, Derived):
+        inner = widened(frame, function.function)
+        return function if inner is function.function else Derived(function.transform, inner, function.options)
+    return function
+
+
+def _record_of(frame: Frame, family: FunctionFamily, function: Val) -> KnownRecord:
+    """A function as a value of a family."""
+    number = family.number(tree_structure(function, keep_constants=False, capture=frame.captured))
+    nodes = conform(frame, function, family.forms[number - 1])
+    made = frame.builder.emit(data_make, tuple(nodes), {"type": Data(family), "variant": number})
+    return KnownRecord(made, (number,))
+
+
+def function_leaf(frame: Frame, value: Val, t: Data) -> Node:
+    """A function, or a choice among functions, as a node of a family.
+
+    Raises:
+        FieldError: it is something else.
+    """
+    if isinstance(value, TaggedUnion):
+        return _one_of(frame, value.tag, list(enumerate(value.options)), t)
+    value = _capturing_widened(frame, value)
+    if not is_function(treedef := tree_structure(value, capture=frame.captured)):
+        raise FieldError(f"a function is expected here, and it is given {treedef}")
+    return adapt(frame, _record_of(frame, t.family.root, value), Data(t.family.root, t.nullable))
+
+
+def _one_of(frame: Frame, tag: Dyn, options: list[tuple[int, Val]], t: Data) -> Node:
+    """One of several functions as a node of a family, by a tag.
+
+    Args:
+        frame: where.
+        tag: says which.
+        options: the functions, each with its tag.
+        t: the type.
+    """
+    *rest, last = [(k, adapt(frame, o, t)) for k, o in options]
+    node = last[1]
+    for k, other in reversed(rest):
+        node = chosen(frame, emit(frame, "eq", tag, frame.constant(k)).node, other, node)
+    return node
+
+
+def chosen(frame: Frame, condition: Node, a: Node, b: Node) -> Node:
+    """`a if condition else b` of two leaves of one type."""
+    branches = {}
+    for name, index in (("then", 0), ("orelse", 1)):
+        graph = Graph(f"{frame.graph.name}.{name}", None, frame.builder.origin)
+        graph.output = [graph.add_parameter(n, a.type) for n in ("a", "b")][index]
+        branches[name] = graph
+    return frame.builder.emit(REGISTRY["cond"], (condition, a, b), branches)

@@ -17,7 +17,6 @@ from typing import Any
 
 import numpy as np
 
-from ...abstract.declared import EVERYWHERE, Instances
 from ...abstract.families import family_of
 from ...abstract.types import Array, Data, Type
 from ...ir.node import Apply, Constant, Graph, Node
@@ -26,6 +25,7 @@ from ...prims.ops.data_functions import Functions
 from ...utils.errors import CompileError, InternalError, TypeError_
 from ...utils.source import NOWHERE, Origin
 from ..arguments.arguments import require_plain_array
+from ..values.functions import FunctionFamilies
 from ..values.protocols import is_named_tuple, starred
 from ..values.sharing import Origins, hands_on
 from ..values.treedef import TreeDef, tree_structure
@@ -45,16 +45,15 @@ from ..values.values import (
 from . import cells as cell_rules
 from . import handing
 from .annotations import check_arguments, check_result
-from .cells import Recaptured
 from .conflicts import refuse_in_place
-from .conform import conform, entering, leaving
+from .conform import conform, entering, function_leaf, leaving, widened
 from .dependencies import HIDDEN, Dependency, Hidden, code_of, content, refuse_nesting, type_of_hidden
 from .frames import Ambient, Frame, Specialisation, SpecialisationSource, explode, is_active, located, pack, packed_type
 from .iterators import note_made, use_up
-from .program import Outermost, Program
+from .program import Outermost, Program, require_returnable
 from .protocol import Language
 from .record_classes import is_record_class, watch, watch_arguments
-from .recursion import MAX_NESTING, MAX_PASSES, MAX_UNROLLED, Grows, RecursionAssumptions
+from .recursion import MAX_NESTING, MAX_PASSES, MAX_UNROLLED, RecursionAssumptions, another_way
 from .scheduler import Any_, Join, Loop, Task
 from .several_errors import LARGEST, poisoned, with_others
 
@@ -90,13 +89,13 @@ class Engine:
         self.language, self.constructs = language, language.constructs
         self.parse, self.compress, self.structural, self.uses_data = parse, compress, structural, False
         self.functions, self.loop = Functions(), Loop(self.break_deadlock)
-        self.instances = Instances(None, EVERYWHERE)  # of declared data types
         self.specs: dict[Hashable, Specialisation] = {}
         self.joins: list[Join] = []
         self.dependencies: dict[tuple, Dependency] = {}
         self.hidden: dict[Hashable, Hidden] = {}
         self.late_errors: list[Exception] = []
-        self.recursion = RecursionAssumptions()
+        self.families = FunctionFamilies(function_leaf)
+        self.recursion = RecursionAssumptions(self.families)
         # Functions that get a specialisation for each known number; never others.
         self.unrolled: set[Graph | None] = {None}
         self.applied, self.large_choices = 0, 0  # operations evaluated; choices at run time among large arrays
@@ -132,7 +131,7 @@ class Engine:
 
         Raises:
             CompileError: the call cannot be inferred, at the user's place.
-            TypeError_: the function that it returns changes a variable.
+            TypeError_: a function that it returns exists in compiled code only.
         """
         count = len(params.params)
         watch_arguments(self.depend, [*args, *kwargs.values()])
@@ -142,12 +141,7 @@ class Engine:
             return self.passes(fn, args, kwargs, params, context)[0]
 
         problem, spec, result, frame = self.passes(fn, args, kwargs, params, context)
-        while isinstance(problem, Recaptured) or isinstance(problem, Grows) and problem.graph not in self.unrolled:
-            if isinstance(problem, Recaptured):
-                problem.make_cell()
-            else:
-                self.unrolled.add(problem.graph)
-                self.recursion = RecursionAssumptions()
+        while problem is not None and another_way(self, problem):
             self.start_over(params, count)
             problem, spec, result, frame = self.passes(fn, args, kwargs, params, context)
         if problem is not None:
@@ -158,12 +152,7 @@ class Engine:
         if self.with_cells:
             (result,) = cell_rules.frozen(frame, [result])
         treedef = tree_structure(result, nodes, keep_constants=False, capture=frame.captured)
-        cell = cell_rules.holds_cell(treedef) if self.with_cells else None
-        if cell is not None:
-            raise TypeError_(
-                f"the function that is returned to Python changes '{cell.name}', a variable of the function that made it, and "
-                "compiled code keeps no variables between calls; return the new value, or call it in compiled code"
-            )
+        require_returnable(treedef)
         params.output = pack(frame, nodes)
         # The parameters of a model have none while its specification is being found.
         hidden = [self.hidden[key] for key in spec.implicit if key in self.hidden]
@@ -171,18 +160,24 @@ class Engine:
 
     def passes(self, fn: Val, args: list[Val], kwargs: dict[str, Val], params: Graph, context: Ambient) -> tuple:
         """Infer a call until the assumptions about recursive functions hold: (the first error or None, its parts)."""
-        count = len(params.params)
-        for _ in range(MAX_PASSES):
+        count, rest = len(params.params), MAX_PASSES
+        while rest:
             self.recursion.start_pass()
-            spec = Specialisation(("entry",), params, params, context, shared=self.shared)
+            spec = Specialisation(("entry",), params, params, context, self.families, shared=self.shared)
             frame = Frame(spec, params, None, context)
             problem, result = None, None
             try:
                 result = self.loop.run(self.call(frame, fn, args, kwargs, NOWHERE))
-            except CompileError as error:
+            except Exception as error:  # where families have grown, what was made of them before is of no use
+                if not isinstance(error, CompileError) and not self.families.grown:
+                    raise
                 problem = error
-            if not self.recursion.revised(self.specs):
+            revised, grown = self.recursion.revised(self.specs), self.families.grow()
+            if not revised and not grown:
                 break
+            rest -= not grown
+            if self.families.united:
+                self.families.united, self.recursion = False, RecursionAssumptions(self.families)
             self.start_over(params, count)
         else:
             return self.recursion.growing(), spec, result, frame
@@ -405,9 +400,10 @@ class Engine:
         env: tuple[tuple[Node, Val], ...],
         origin: Origin,
         context: Ambient,
+        keep: bool | None = None,
     ) -> Val:
         """Emit a call of the specialisation of a parsed graph: `args` has a value for each parameter, `env` for each captured
-        node, and `context` is the callee's.
+        node, `context` is the callee's, and `keep` says whether known numbers stay known.
 
         Raises:
             TypeError_: the callee changes a variable that the caller cannot hand on.
@@ -435,7 +431,7 @@ class Engine:
             return cell_rules.with_contents(inner, result, [*cells, *inner.spec.escaped])
 
         names = [p.name for p in graph.params] + [n.name or "captured" for n, _ in env] + [c.name for c in cells]
-        keep = graph in self.unrolled or not is_active(frame.spec, graph)
+        keep = (graph in self.unrolled or not is_active(frame.spec, graph)) if keep is None else keep
         source = SpecialisationSource(graph, graph.name, names, graph.origin, tuple(n for n, _ in env))
         contents = [frame.cell(c) for c in cells]
         keeps = (keep,) * given + (False,) * len(cells)
@@ -511,6 +507,7 @@ class Engine:
             Grows: the argument types of a recursive function grow without bound.
         """
         nodes: list[Node] = []
+        values = [widened(frame, v) for v in values]
         keep = keep_constants if isinstance(keep_constants, tuple) else (keep_constants,) * len(values)
         treedefs = tuple(tree_structure(v, nodes, k, frame.captured) for v, k in zip(values, keep, strict=True))
         treedefs, nodes = (treedefs, nodes) if leaf_result else entering(frame, values, treedefs, nodes)
@@ -520,7 +517,7 @@ class Engine:
             typed = Graph(source.name, origin=source.origin)
             place, free = located(origin, frame.spec), frame.spec.free
             spec = Specialisation(
-                key, source.identity, typed, context, frame.spec, place, shared=self.shared, free=free
+                key, source.identity, typed, context, self.families, frame.spec, place, shared=self.shared, free=free
             )
             self.recursion.bound(
                 spec, source, treedefs, MAX_UNROLLED if source.identity in self.unrolled else MAX_NESTING
@@ -546,7 +543,7 @@ class Engine:
                 ]
                 values.append(frame.rebuild(treedef, iter(made)))
             spec.graph.params += spec.implicit.values()
-            result = await run(frame, values)
+            result = widened(frame, await run(frame, values))
             treedef, nodes = leaving(frame, result, leaf_result)
             spec.outcome = treedef
             if spec.result is not None:

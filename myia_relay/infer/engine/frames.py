@@ -23,6 +23,7 @@ from ...prims.ops.effects import raise_
 from ...prims.ops.structure import get_item, make_struct
 from ...utils.errors import InternalError, TypeError_
 from ...utils.source import NOWHERE, Origin
+from ..values.functions import FunctionFamilies
 from ..values.sharing import mark_like
 from ..values.sizes import unpack_array
 from ..values.treedef import TreeDef, rebuild, tree_structure
@@ -78,6 +79,7 @@ class Specialisation:
         told: how many implicit values there were when the result was known.
         sites: its calls; those that were emitted before the graph was complete are given its implicit arguments later.
         context: the ambient facts it was specialised under (see `Ambient`).
+        families: the families of functions of the compilation.
         changed: the caller's cells that it changes.
         made: how many cells were made for each variable here, and how many calls of models there are.
         escaped: cells made inside that the result holds; each call makes them anew.
@@ -91,6 +93,7 @@ class Specialisation:
     source: Hashable
     graph: Graph
     context: Ambient
+    families: FunctionFamilies
     caller: Specialisation | None = None
     call_origin: Origin | None = None
     result: TreeDef | None = None
@@ -126,6 +129,13 @@ class Specialisation:
                     call.args += tuple(frame.implicit(key, p.type, p.name) for key, p in missing)
                     if len(frame.spec.implicit) > count:  # its own calls need it too, also if they were complete before
                         todo.append(frame.spec)
+
+    def outermost(self) -> Specialisation:
+        """The outermost specialisation of the same parsed graph in progress around this one, or this one."""
+        found, spec = self, self.caller
+        while spec is not None:
+            found, spec = spec if spec.source is self.source else found, spec.caller
+        return found
 
     def depth(self) -> int:
         """How many specialisations of the same parsed graph are in progress around this one."""

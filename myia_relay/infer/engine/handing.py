@@ -12,9 +12,9 @@ from ...ir.node import Apply, Constant, Graph, Node
 from ...ir.syntax import VIEWING, Solved
 from ...library import SOURCES
 from ...prims.api.numpy_api import IMPLEMENTATIONS
-from ...utils.errors import CompileError
+from ...utils.errors import CompileError, TypeError_
 from ..values.protocols import lookup
-from ..values.sharing import Origins, lists_of, mark_result
+from ..values.sharing import Origins, holds_objects, lists_of, mark_result
 from ..values.sizes import returned_leaves
 from ..values.values import (
     NEVER,
@@ -165,9 +165,7 @@ def _mutable(value: Val) -> Iterator[Node | Val]:
 def _holds(t: Type) -> bool:
     """Whether values of a type are or hold arrays or lists."""
     if isinstance(t, Data):
-        return any(
-            isinstance(leaf, Array | List) for f in t.family.reachable() for v in f.variants for leaf in v.leaves
-        )
+        return holds_objects(t)
     return isinstance(t, Array | List) or isinstance(t, Struct) and any(map(_holds, t.elems))
 
 
@@ -251,9 +249,18 @@ def mark_call(shared: set[Node | Seq], spec: Any, result: Val, made: list[Node])
 
 
 def split(spec: Any, result: Val, with_cells: bool) -> tuple[Val, list[Val]]:
-    """What a call returns, and the contents of cells after it; with changed parameters it says what was called."""
+    """What a call returns, and the contents of cells after it; with changed parameters it says what was called.
+
+    Raises:
+        TypeError_: how many cells there are is known at run time only.
+    """
     if result is NEVER:
         return result, []
+    if with_cells and isinstance(result, TaggedUnion):
+        raise TypeError_(
+            f"{spec.graph.name} returns functions of which each has variables of its own that are assigned again, and how many is "
+            "known at run time only; give such a variable one value"
+        )
     result, *contents = elements(result) if with_cells else [result]
     if isinstance(result, Seq) and result.kind == FINALS:
         result = Seq(FINALS, result.elems, (), spec)

@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any
 
+from ...utils.errors import TypeError_
+from ..values.functions import families_in
 from ..values.treedef import TreeDef
 from .dependencies import Dependency, Hidden
 
@@ -27,6 +29,28 @@ class Program:
     hidden: list[Hidden]
     dependencies: list[Dependency]
     changes: tuple[ArgumentChange, ...] = ()
+
+
+def require_returnable(treedef: TreeDef) -> None:
+    """Refuse results that hold functions that exist in compiled code only.
+
+    Raises:
+        TypeError_: there is one.
+    """
+    stack = [treedef]
+    while stack:
+        top = stack.pop()
+        stack.extend(top.parts)
+        if top.tag == "cell":
+            raise TypeError_(
+                f"the function that is returned to Python changes '{top.info.name}', a variable of the function that made it, and "
+                "compiled code keeps no variables between calls; return the new value, or call it in compiled code"
+            )
+        if top.tag == "dyn" and families_in(top.info):
+            raise TypeError_(
+                f"{families_in(top.info)[0].name} is made at run time (in a recursion, a loop or a list of functions), and cannot "
+                "be returned to Python; call it in compiled code, and return what it returns"
+            )
 
 
 @dataclass(frozen=True)

@@ -59,6 +59,8 @@ def adapt(frame: Frame, value: Val, t: Data, what: str = "the value") -> Node:
     """
     if isinstance(value, Static) and value.value is None and t.nullable:
         return Constant(None, t)
+    if t.family.of_functions and not is_data(value):
+        return t.family.families.leaf(frame, value, t)
     if is_data(value) and value.type.family is t.family:
         if value.type == t:
             return value.node

@@ -13,16 +13,19 @@ Source: P. Cousot and R. Cousot, "Abstract interpretation: a unified lattice mod
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Hashable, Iterable
+from collections.abc import Hashable, Iterable, Iterator
 from typing import Any
 
+from ...abstract.types import Scalar
 from ...ir.node import Graph, Parameter
 from ...ir.walk import graphs_reachable
 from ...prims.ops.effects import check, raise_
 from ...utils.errors import CompileError, TypeError_
 from ...utils.source import Origin
+from ..values.functions import FunctionFamilies, nests
 from ..values.treedef import Mismatch, TreeDef, join, unknown
 from ..values.values import Cell
+from .cells import Recaptured
 from .dependencies import HIDDEN
 from .frames import Specialisation, SpecialisationSource
 
@@ -33,6 +36,8 @@ MAX_NESTING = 40  # nested specialisations of one function after which its argum
 MAX_LEAVES = 2000  # the same limit for the leaves in the arguments of a recursive function
 MAX_NESTED = 2000  # the same for the nested specialisations of one function, as each may call itself more than once
 NESTED = 8  # from this depth on they are counted
+MAX_FOLDED = 60  # the same limit where the arguments are functions that hold each other
+FOLDED = 3  # from this depth on they are counted
 
 LATE = (HIDDEN, "parameter", "model")
 """How the keys begin of hidden arguments that callers have to know: global arrays, parameters of models, models."""
@@ -46,7 +51,10 @@ class Grows(TypeError_):
 
     Attributes:
         graph: the function as it was parsed; None where it is something else.
+        known: whether there are integers among the arguments of its first call, and all are known: one may bound the recursion.
     """
+
+    known = True
 
     def __init__(self, message: str, graph: Any, origin: Origin):
         super().__init__(
@@ -64,18 +72,21 @@ class RecursionAssumptions:
     """The assumptions about recursive functions of one compilation.
 
     Attributes:
+        families: the families of functions of the compilation, of which some may end the growth of a type.
         assumed: key of a specialisation -> its result, and the cells that it makes (`infer.engine.cells`), after an earlier pass.
         before: `assumed` at the beginning of the current pass.
         waiting: keys of the functions that waited when a branch went on without them.
         unsettled: whether a branch has continued with a type that was too narrow.
         bottoms: functions that were assumed not to return, so that others could continue.
         failures: graphs of functions in which errors were found, with these.
+        folded: the same where functions that hold each other may be the reason.
         nested: functions and how many of their specialisations are nested deeply.
         hidden: key of a specialisation -> the hidden arguments that it took in earlier passes. Callers that do not wait until
             it is complete have to know them.
     """
 
-    def __init__(self):
+    def __init__(self, families: FunctionFamilies):
+        self.families = families
         self.assumed: dict[Hashable, tuple[TreeDef, list[Cell]]] = {}
         self.before: dict[Hashable, tuple[TreeDef, list[Cell]]] = {}
         self.waiting: set[Hashable] = set()
@@ -84,6 +95,7 @@ class RecursionAssumptions:
         self.failures: list[tuple[Graph, Exception]] = []
         self.specs: dict[Hashable, Specialisation] = {}
         self.nested: Counter[Any] = Counter()
+        self.folded: Counter[Any] = Counter()
         self.hidden: dict[Hashable, dict[Hashable, Parameter]] = {}
 
     def start_pass(self) -> None:
@@ -91,6 +103,7 @@ class RecursionAssumptions:
         self.before = dict(self.assumed)
         self.waiting, self.unsettled, self.bottoms, self.failures = set(), False, [], []
         self.nested.clear()
+        self.folded.clear()
 
     def bound(
         self, spec: Specialisation, source: SpecialisationSource, treedefs: tuple[TreeDef, ...], limit: int
@@ -108,11 +121,21 @@ class RecursionAssumptions:
         """
         depth = spec.depth() if isinstance(source.identity, Graph) else 0
         self.nested[source.identity] += depth > NESTED
-        if depth <= limit and self.nested[source.identity] <= MAX_NESTED and (depth <= 2 or fits(treedefs, MAX_LEAVES)):
+        self.folded[source.identity] += depth > FOLDED
+        many = depth > FOLDED and limit == MAX_NESTING and self.folded[source.identity] > MAX_FOLDED
+        few = (
+            depth <= limit and self.nested[source.identity] <= MAX_NESTED and (depth <= 2 or fits(treedefs, MAX_LEAVES))
+        )
+        if few and not (many and nests(treedefs, FOLDED)):
             return
+        self.families.suspect(*treedefs)
         grown = shortened(", ".join(map(str, treedefs)))
         text = f"the argument types of the recursive function {source.name} grow without bound: {grown}"
-        raise Grows(text, source.identity, source.origin)
+        grows = Grows(text, source.identity, source.origin)
+        first: Any = spec.outermost().key  # with the treedefs of the arguments in its third place
+        numbers = [t for treedef in first[2] for t in integers(treedef)]
+        grows.known = bool(numbers) and all(t.tag == "const" for t in numbers)
+        raise grows
 
     def assume(self, spec: Specialisation) -> bool:
         """Give a new specialisation its assumed result, if there is one, and the hidden arguments that it will take."""
@@ -132,6 +155,7 @@ class RecursionAssumptions:
         try:
             agreed = join(spec.returns, outcome, grow=True)
         except Mismatch as error:
+            self.families.suspect(spec.returns, outcome)
             raise TypeError_(
                 f"the results of the recursive function {source.name} differ in type: {spec.result} and {outcome}"
                 + (f"; {error.why}" if error.why else ""),
@@ -172,6 +196,7 @@ class RecursionAssumptions:
         """The error for a function whose result type changes in every pass."""
         key, (treedef, _) = next((k, r) for k, r in self.assumed.items() if self.before.get(k) != r)
         spec, (old, _) = self.specs[key], self.before.get(key, ("nothing", None))
+        self.families.suspect(treedef)
         return Grows(
             f"the result types of the recursive function {spec.graph.name} grow without bound: "
             f"{shortened(str(old))}, then {shortened(str(treedef))}",
@@ -200,6 +225,26 @@ class RecursionAssumptions:
         return None
 
 
+def another_way(engine: Any, problem: CompileError) -> bool:
+    """Whether a program that could not be inferred may be inferred in another way, which the engine then knows."""
+    families, first = engine.families, engine.families.instead_of
+    if isinstance(problem, Recaptured):
+        problem.make_cell()
+        return True
+    known = isinstance(problem, Grows) and (problem.known or not families.suspects)
+    if isinstance(problem, Grows) and known and problem.graph not in engine.unrolled:
+        engine.unrolled.add(problem.graph)
+        families.tried.add(problem.graph)
+    elif families.widen(problem):
+        engine.unrolled = {None}
+    elif isinstance(first, Grows) and first.graph not in families.tried:  # a number may bound it after all
+        engine.families, engine.unrolled = FunctionFamilies(families.leaf, open=False), {None, first.graph}
+    else:
+        return False
+    engine.recursion = RecursionAssumptions(engine.families)
+    return True
+
+
 def fits(treedefs: Iterable[TreeDef], limit: int) -> bool:
     """Whether treedefs have at most a given number of parts."""
     stack = list(treedefs)
@@ -207,6 +252,16 @@ def fits(treedefs: Iterable[TreeDef], limit: int) -> bool:
         limit -= 1
         stack.extend(stack.pop().parts)
     return not stack
+
+
+def integers(treedef: TreeDef) -> Iterator[TreeDef]:
+    """The integers in a treedef, but for what functions have captured."""
+    if treedef.tag in ("dyn", "const"):
+        t = treedef.info if treedef.tag == "dyn" else treedef.info.type
+        if isinstance(t, Scalar) and "int" in t.dtype:
+            yield treedef
+    for part in treedef.parts if treedef.tag == "seq" else ():
+        yield from integers(part)
 
 
 def shortened(text: str, length: int = 200) -> str:

@@ -173,6 +173,8 @@ async def isinstance_(engine: Engine, frame: Frame, args, kwargs, origin, site) 
 @special(builtins.type)
 async def type_(engine: Engine, frame: Frame, args, kwargs, origin, site) -> Val:
     if is_data(args[0]):
+        if args[0].type.family.of_functions:
+            raise TypeError_("type(f): the class of a function that is made at run time is not known in compiled code")
         if len(possible(args[0])) > 1:
             raise TypeError_(
                 "type(x): the class of x is known at run time only; test it with isinstance(x, ...), or match it"

@@ -75,6 +75,7 @@ from ..values.values import (
     TaggedUnion,
     Val,
 )
+from .functions import call_function
 from .item_changes import changed, updated, written_back
 from .procedures import received
 from .registry import DERIVED, OF_CLASS, SPECIAL
@@ -109,8 +110,7 @@ async def call_value(engine: Engine, frame: Frame, fn: Val, args, kwargs, origin
         kwargs = {k: await plain(engine, frame, a, site) for k, a in kwargs.items()}
     position = first_choice([*args, *kwargs.values()])
     if position is not None and not kwargs and is_numeric(fn):
-        args = merged(frame, list(args))
-        position = first_choice(args)
+        position = first_choice(args := merged(frame, list(args)))
     if position is not None and not takes_choices(fn):
         names = list(kwargs)
 
@@ -123,6 +123,8 @@ async def call_value(engine: Engine, frame: Frame, fn: Val, args, kwargs, origin
         choice = [*args, *kwargs.values()][position]
         assert isinstance(choice, TaggedUnion)
         return await dispatch(engine, frame, choice, with_option, site, origin)
+    if is_data(fn) and fn.type.family.of_functions:
+        return await call_function(engine, frame, fn, args, kwargs, origin)
     if isinstance(fn, ClosureVal):
         return await call_closure(engine, frame, fn, args, kwargs, origin, site)
     if isinstance(fn, Derived):
@@ -230,7 +232,7 @@ async def call_static(engine: Engine, frame: Frame, value: Any, args, kwargs, or
         return await call_value(engine, frame, fn, args, kwargs, origin, site)
     if isinstance(value, ConstructorAt):
         return await data.construct(
-            engine, frame, engine.instances.of(value.declaration, value.args), value.cls, tuple(args)
+            engine, frame, engine.families.instances.of(value.declaration, value.args), value.cls, tuple(args)
         )
     if (handler := OF_CLASS.get(type(value))) is not None:
         return await handler(engine, frame, value, args, kwargs, origin, site)
@@ -257,9 +259,8 @@ async def call_static(engine: Engine, frame: Frame, value: Any, args, kwargs, or
     if isinstance(value, functools.partial):
         first = [engine.from_python(frame, a, None) for a in value.args]
         named = {k: engine.from_python(frame, a, None) for k, a in value.keywords.items()} | kwargs
-        return await call_value(
-            engine, frame, engine.from_python(frame, value.func, None), first + args, named, origin, site
-        )
+        fn = engine.from_python(frame, value.func, None)
+        return await call_value(engine, frame, fn, first + args, named, origin, site)
     if isinstance(value, functools._lru_cache_wrapper):  # a pure function needs no cache of its results
         return await call_static(engine, frame, value.__wrapped__, args, kwargs, origin, site)
     method = type(value).__call__ if callable(value) else None
@@ -284,9 +285,8 @@ async def call_closure(engine: Engine, frame: Frame, fn: ClosureVal, args, kwarg
     env = frame.captured(fn)
     refuse_captured(fn.graph, [value for _, value in env])
     values = bind(engine, frame, fn.graph, args, kwargs, dict(env))
-    result = await engine.call_graph(
-        frame, fn.graph, values, env, origin, callee_context(frame, fn.graph, values, site)
-    )
+    context = callee_context(frame, fn.graph, values, site)
+    result = await engine.call_graph(frame, fn.graph, values, env, origin, context)
     return received(engine, frame, fn.graph, result, (args, kwargs), site)
 
 

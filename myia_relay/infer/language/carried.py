@@ -11,10 +11,12 @@ from ..engine.conform import conform
 from ..engine.drift import TypeDrift
 from ..engine.engine import Engine
 from ..engine.frames import TURN, Frame
+from ..values.functions import nests
 from ..values.sharing import mark_like
 from ..values.treedef import Mismatch, TreeDef, join, tree_structure, unknown
 from ..values.values import Val
 
+DEEP = 2  # functions of one place that hold each other more deeply than this grow for ever
 MAX_ROUNDS = 8  # rounds of generalising the carried types
 
 Made = TypeVar("Made")
@@ -58,6 +60,7 @@ async def generalise(
             try:
                 joined.append(unknown(join(before, after, wide, grow)))
             except Mismatch as error:
+                engine.families.suspect(before, after)
                 hint = f"; {error.why or 'a variable keeps one type in a loop, and an array its shape and dtype'}"
                 if str(before) == "int" and str(after) == "float":
                     hint = f"; start it as a float: {name} = 0.0"
@@ -67,7 +70,11 @@ async def generalise(
                 raise drift from None
         if joined == carried:
             return carried, made
+        if nests(joined, DEEP):
+            carried = joined
+            break
         carried = joined
+    engine.families.suspect(*carried)
     raise TypeDrift(f"the types of {', '.join(names)} keep growing in this loop", origin)
 
 

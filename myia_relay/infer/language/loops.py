@@ -20,6 +20,7 @@ from ...prims.ops.structure import get_item, make_struct
 from ...utils.errors import TypeError_
 from ..engine.branches import branch, give_imports
 from ..engine.cells import MoreCells, carrying, changed_in_loop, open_iteration
+from ..engine.conform import widened
 from ..engine.drift import Exhausted, TypeDrift, Unnumbered, settling, undoing
 from ..engine.engine import Engine, conform
 from ..engine.frames import Frame, emit, raising, reach
@@ -189,7 +190,7 @@ async def stable_while(
 
 
 async def _stable_while(engine, frame, node, init, names, cells, condition, body, wide, grow) -> Val:
-    count = len(init) - len(cells)
+    count, init = len(init) - len(cells), [widened(frame, v) for v in init]
 
     async def attempt(carried):
         frame.at(node.origin)
@@ -429,13 +430,13 @@ async def iterate_with_cells(frame: Frame, iteration: Frame, cells: list, body, 
     count = len(values) - len(cells)
     iteration.writes = True
     open_iteration(frame, iteration, cells, values[count:])
-    result = await body(iteration, values[:count])
+    result = widened(iteration, await body(iteration, values[:count]))
     if result is NEVER or not iteration.cells:
         return result
     more = changed_in_loop(frame, iteration, cells, elements(result))
     if more:
         raise MoreCells(more)
-    return Seq("tuple", (*elements(result), *[iteration.cell(c) for c in cells]))
+    return Seq("tuple", (*elements(result), *[widened(iteration, iteration.cell(c)) for c in cells]))
 
 
 async def stable_counted(
@@ -450,6 +451,8 @@ async def stable_counted(
 
 
 async def _stable_counted(engine, frame, node, steps: Walk, init, names, cells, run, wide, grow) -> Val:
+    init = [widened(frame, v) for v in init]
+
     async def attempt(carried):
         frame.at(node.origin)
         iteration, (index,), values = region_with_parameters(frame, "for", carried, names, [("i", INT)])

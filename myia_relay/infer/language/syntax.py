@@ -25,6 +25,7 @@ from ..objects.lists import unpacked as unpacked_list
 from ..objects.sequences import plain
 from ..objects.structures import as_sequence
 from ..objects.truth import truth
+from ..values.functions import families_in, parts_in
 from ..values.kinds import is_run_time
 from ..values.protocols import starred
 from ..values.treedef import describe
@@ -250,6 +251,11 @@ async def recapture(engine: Engine, frame: Frame, node: Apply) -> Val:
     graphs = {graph for graph, _ in node.attrs["graphs"]}
     cells = frame.known_cells() if engine.with_cells else []
     for value in held(frame, [*[engine.value(frame, a) for a in node.args], *cells]):
-        if isinstance(value, ClosureVal) and value.graph in graphs:
+        forms = parts_in(families_in(value.type)) if isinstance(value, Dyn) and engine.families.all else ()
+        if (
+            isinstance(value, ClosureVal)
+            and value.graph in graphs
+            or any(f.tag == "closure" and f.info[0] in graphs for f in forms)
+        ):
             raise Recaptured(node.attrs["name"], node.attrs["again"].make_cell, node.origin)
     return NONE_VAL

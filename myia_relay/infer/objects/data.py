@@ -32,6 +32,7 @@ from ...prims.ops.effects import check
 from ...utils.attributes import has_own, is_generated
 from ...utils.errors import AttributeError_, TypeError_, nearest
 from ..engine.branches import branch
+from ..engine.conform import chosen
 from ..engine.frames import raising, reach
 from ..engine.records import adapt, record
 from ..engine.unions import dispatch
@@ -124,12 +125,7 @@ def either(frame, condition: Var, a: Node, b: Node) -> Node:
     t = a.type
     if isinstance(t, Scalar) or (isinstance(t, Array) and is_static_shape(t)):
         return REGISTRY["where"](condition, frame.builder.var(a), frame.builder.var(b)).node
-    branches = {}
-    for name, index in (("then", 0), ("orelse", 1)):
-        graph = Graph(f"{frame.graph.name}.{name}", None, frame.builder.origin)
-        graph.output = [graph.add_parameter(n, a.type) for n in ("a", "b")][index]
-        branches[name] = graph
-    return frame.builder.emit(REGISTRY["cond"], (condition.node, a, b), branches)
+    return chosen(frame, condition.node, a, b)
 
 
 async def by_variant(
@@ -184,6 +180,10 @@ def having(value: Dyn, name: str) -> Dyn:
 
 
 MISSING = object()
+NO_IDENTITY = (
+    "whether two functions that are made at run time are one object is not known in compiled code; give them numbers, and compare "
+    "those"
+)
 
 
 def is_method(found: Any) -> bool:
@@ -198,6 +198,10 @@ async def attribute(engine, frame, value: Dyn, name: str, site) -> Val:
         AttributeError_: no variant that the value may be of has it.
     """
     family, may = value.type.family, possible(value)
+    if family.of_functions:
+        raise AttributeError_(
+            f"a function that is made at run time has no attribute '{name}' in compiled code; it can be called"
+        )
     found = {n: found_in(family, n, name) for n in may}
     having = [n for n in may if found[n] is not MISSING]
     if not having:
@@ -300,8 +304,14 @@ async def dispatched(engine, frame, args: list[Val], names, run: Callable, site)
 
 
 async def replaced(engine, frame, value: Dyn, changes: dict[str, Val], site) -> Val:
-    """`dataclasses.replace(value, **changes)`."""
+    """`dataclasses.replace(value, **changes)`.
+
+    Raises:
+        TypeError_: the value is a function.
+    """
     family = value.type.family
+    if family.of_functions:
+        raise TypeError_("replace() should be called on dataclass instances")
 
     async def one(region, narrowed: KnownRecord) -> Val:
         number = narrowed.variants[0]
@@ -330,7 +340,11 @@ NAN = "NaN met NaN: whether they are equal in a container depends on whether the
 
 
 def equality(engine, frame, a: Val, b: Val) -> Dyn:
-    """`a == b` where one of them is of a data type, as dataclasses compare: same class and equal fields."""
+    """`a == b` where one of them is of a data type, as dataclasses compare: same class and equal fields.
+
+    Raises:
+        TypeError_: it is a function.
+    """
     if not is_data(a):
         a, b = b, a
     assert is_data(a)
@@ -338,6 +352,8 @@ def equality(engine, frame, a: Val, b: Val) -> Dyn:
         found = test(frame, a, (0,))
         return frame.constant(found) if isinstance(found, bool) else found
     family = a.type.family
+    if family.of_functions:
+        raise TypeError_(NO_IDENTITY)
     if isinstance(b, Seq) and b.kind == "record" and b.cls in family.numbers:
         b = Dyn(adapt(frame, b, Data(family)))
     if not is_data(b) or b.type.family is not family:

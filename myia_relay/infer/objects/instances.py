@@ -40,4 +40,4 @@ def instance_made(engine, frame, declaration: Declaration, cls: type, values: tu
         return None
 
     args = instance_args(cls, values, view)
-    return None if args is None else engine.instances.of(declaration, args)
+    return None if args is None else engine.families.instances.of(declaration, args)

@@ -16,6 +16,7 @@ from ...utils.errors import TypeError_
 from ..engine.conform import promoted
 from ..engine.engine import Engine
 from ..engine.frames import Frame
+from ..values.functions import families_in
 from ..values.treedef import describe
 from ..values.values import NONE_VAL, Dyn, Listed, Seq, SliceVal, Static, Val
 
@@ -27,6 +28,8 @@ def to_node(frame: Frame, value: Val) -> Node:
         TypeError_: the value exists at compile time only.
     """
     if isinstance(value, Dyn):
+        if frame.spec.families.all and families_in(value.type):
+            raise TypeError_(f"{describe(value)} is made at run time, and has no text in compiled code")
         return value.node
     if isinstance(value, Listed):
         return promoted(frame, value).node

@@ -15,7 +15,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import Any
 
-from ...abstract.references import HeapReference, reference_of
+from ...abstract.references import HeapReference, is_reference, reference_of
 from ...abstract.types import Data, List, Struct, Type
 from ...ir.node import Node
 from ...ir.prim import REGISTRY
@@ -23,6 +23,7 @@ from ...utils.errors import TypeError_
 from ..engine.cells import Recaptured, held, unseen
 from ..engine.conform import entry_node
 from ..engine.frames import Frame
+from ..values.functions import FunctionFamily, parts_in
 from ..values.values import NONE_VAL, Cell, Dyn, Seq, Val
 from .lists import entry
 
@@ -32,7 +33,7 @@ def open_heap(engine, frame: Frame, cls: type[HeapReference]) -> None:
     cell = engine.heaps.setdefault(cls, Cell(f"ref({cls.content})"))
     if not frame.has_cell(cell):
         engine.with_cells = True
-        elem = engine.instances.type(cls.content)
+        elem = engine.families.instances.type(cls.content)
         frame.new_cell(cell, Dyn(frame.builder.emit(REGISTRY["list_new"], (), {"elem": elem})))
 
 
@@ -132,6 +133,10 @@ def _reference_in(value: Val) -> type[HeapReference] | None:
             types.append(t.elem)
         elif isinstance(t, Data) and t.family not in seen:
             seen.add(t.family)
+            captured = parts_in([t.family]) if isinstance(t.family, FunctionFamily) else ()
+            for part in captured:
+                if part.tag == "seq" and is_reference(part.info[2]):
+                    return part.info[2]
             types.extend(e for v in t.family.variants for e in v.types)
     return None
 

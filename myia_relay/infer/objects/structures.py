@@ -25,7 +25,7 @@ from ..values.values import NONE_VAL, AtVal, Dyn, Iter, Listed, Seq, SliceVal, S
 from . import lists
 from .arithmetic import arithmetic
 from .comparisons import contains, equality, identical, ordering, sequence_class
-from .data import either
+from .data import NO_IDENTITY, either
 from .data import test as data_test
 from .iterables import walk
 from .leaves import first_axis, index_argument, lift, to_python
@@ -102,7 +102,11 @@ def as_sequence(engine: Engine, frame: Frame, value: Val, what: str) -> list[Val
 
 
 def structural(engine: Engine, frame: Frame, op, args: list[Val]) -> Val | None:
-    """A Python operator with a structure or compile-time object as an operand; None if all are numbers or arrays."""
+    """A Python operator with a structure or compile-time object as an operand; None if all are numbers or arrays.
+
+    Raises:
+        TypeError_: `is` of functions that are made at run time.
+    """
     if op is operator.getitem:
         return get(engine, frame, *args)
     if op is operator.not_:
@@ -123,6 +127,8 @@ def structural(engine: Engine, frame: Frame, op, args: list[Val]) -> Val | None:
                 return frame.constant((args[0].known_value is args[1].known_value) is (op is operator.is_))
             same = REGISTRY["eq"](*map(frame.var, args))
             return Dyn(same.node if op is operator.is_ else REGISTRY["logical_not"](same).node)
+        if any(is_data(a) and a.type.family.of_functions for a in args):
+            raise TypeError_(NO_IDENTITY)
         same = identical(*args)
         return frame.constant(same if op is operator.is_ else not same)
     if op is operator.contains:

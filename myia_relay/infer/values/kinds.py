@@ -42,11 +42,19 @@ def name_of(family: Family, number: int) -> str:
 
 
 def instances(family: Family, classes) -> tuple[int, ...]:
-    """The variants that are instances of a class, a tuple of classes or a union."""
+    """The variants that are instances of a class, a tuple of classes or a union.
+
+    Raises:
+        TypeError_: the class of a function that is made at run time is asked for.
+    """
     wanted = classes if isinstance(classes, tuple) else getattr(classes, "__args__", (classes,))
     flat = []
     for c in wanted:
         flat += c if isinstance(c, tuple) else getattr(c, "__args__", (c,)) if not isinstance(c, type) else (c,)
+    if family.of_functions and any(c is not None and not issubclass(types.NoneType, c) for c in flat):
+        raise TypeError_(
+            "the class of a function that is made at run time is not known in compiled code; test `f is None`"
+        )
     numbers = [v.number for v in family.variants if any(issubclass(v.cls, c) for c in flat)]
     if any(c is None or issubclass(types.NoneType, c) for c in flat):
         numbers.insert(0, 0)

@@ -10,8 +10,9 @@ change that depends on them is a conflict.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from typing import Any
 
-from ...abstract.types import Array, List
+from ...abstract.types import Array, Data, List
 from ...ir.node import Apply, Graph, Node, Parameter
 from ...prims.ops.control import LEAD
 from ...utils.errors import ParseError, TypeError_
@@ -129,6 +130,11 @@ class Origins:
         return [args[place] for place in places]
 
 
+def holds_objects(t: Data, kinds: Any = Array | List) -> bool:
+    """Whether values of a data type hold arrays or run-time lists."""
+    return any(isinstance(leaf, kinds) for f in t.family.reachable() for v in f.variants for leaf in v.leaves)
+
+
 def arrays_of(value: Val) -> list[Node]:
     """The leaves of a value that are arrays or run-time lists."""
     nodes: list[Node] = []
@@ -158,7 +164,7 @@ def hands_on(shared: set[Node | Seq], result: Val) -> bool:
 
 
 def mark_result(shared: set[Node | Seq], graph: Graph, leaves: Iterable[tuple[int, Node]]) -> None:
-    """Mark the result of a call if the function may have returned its argument.
+    """Mark the result of a call if the function may have returned its argument, or what something else holds.
 
     Args:
         shared: the marked nodes, extended.
@@ -166,8 +172,10 @@ def mark_result(shared: set[Node | Seq], graph: Graph, leaves: Iterable[tuple[in
         leaves: the leaves that it returns, by number, and what they are at the call.
     """
     for index, node in leaves:
-        if isinstance(node.type, Array | List) and Origins().result(graph, index):
-            shared.add(node)
+        if isinstance(node.type, Array | List):
+            origins = Origins()
+            if origins.result(graph, index) or not shared.isdisjoint(origins.of(output_leaf(graph, index))):
+                shared.add(node)
 
 
 def mark_like(shared: set[Node | Seq], sources: list[Val], targets: list[Val]) -> None:

@@ -53,6 +53,15 @@ class TreeDef:
     info: Any = None
     parts: tuple[TreeDef, ...] = ()
 
+    def __hash__(self) -> int:
+        found = self.__dict__.get("hash")  # of a deep treedef it takes long, and it is a key of many tables
+        if found is None:
+            found = self.__dict__["hash"] = hash((self.tag, self.info, self.parts))
+        return found
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {"tag": self.tag, "info": self.info, "parts": self.parts}
+
     def leaves(self) -> Iterator[TreeDef]:
         """The "dyn" treedefs, in order."""
         if self.tag == "dyn":
@@ -233,7 +242,12 @@ def rebuild(treedef: TreeDef, nodes: Iterator[Node], unpack: Callable[[Any, list
 
 
 class Mismatch(Exception):
-    """Two treedefs that do not join; `why` is a reason other than that they differ."""
+    """Two treedefs that do not join.
+
+    `why` is a reason other than that they differ, `many` whether that is their number of choices.
+    """
+
+    many = False
 
     def __init__(self, a: TreeDef, b: TreeDef, why: str = ""):
         self.a, self.b, self.why = shown(a), shown(b), why
@@ -328,6 +342,10 @@ def join_data(a: TreeDef, b: TreeDef) -> TreeDef | None:
         a, b = b, a
     if not is_data(b):
         return None
+    if b.info.family.of_functions and is_function(a):
+        return b  # of which it becomes a variant
+    if is_data(a) and a.info.family.of_functions and b.info.family.of_functions:
+        return TreeDef("dyn", Data(b.info.family.united(a.info.family), a.info.nullable or b.info.nullable))
     if is_data(a) and a.info.family is b.info.family:
         return TreeDef("dyn", Data(b.info.family, a.info.nullable or b.info.nullable))
     if a.tag == "static" and a.info.value is None:
@@ -335,6 +353,13 @@ def join_data(a: TreeDef, b: TreeDef) -> TreeDef | None:
     if a.tag == "seq" and a.info[2] in b.info.family.numbers:
         return b
     return None
+
+
+def is_function(treedef: TreeDef) -> bool:
+    """Whether values with a treedef are functions that are known at compile time but for what they capture."""
+    if treedef.tag == "static":
+        return callable(treedef.info.value)
+    return treedef.tag in ("closure", "bound", "derived")
 
 
 def is_list(treedef: TreeDef) -> bool:
@@ -437,7 +462,12 @@ def choose(a: TreeDef, b: TreeDef, wide: bool = True) -> TreeDef:
         Mismatch: for those, for too many options, and for types that grow from iteration to iteration.
     """
     options = list(a.parts[1:]) if a.tag == "choice" else [a]
-    for new in b.parts[1:] if b.tag == "choice" else [b]:
+    added = list(b.parts[1:]) if b.tag == "choice" else [b]
+    if (family := next((o for o in (*options, *added) if is_data(o) and o.info.family.of_functions), None)) is not None:
+        options, added = _with_functions(options, family), _with_functions(added, family)
+        if len(options) == len(added) == 1 and (both := join_data(options[0], added[0])) is not None:
+            return both
+    for new in added:
         for index, old in enumerate(options):
             if _one_form(old, new) or join_data(old, new) is not None or (is_list(old) and is_list(new)):
                 options[index] = join(old, new, wide)
@@ -454,13 +484,27 @@ def choose(a: TreeDef, b: TreeDef, wide: bool = True) -> TreeDef:
         raise Mismatch(a, b, f"a value may be of {MAX_OPTIONS} types at most")
     if sum(map(_choices, options)) >= MAX_CHOICES:
         why = f"what is chosen at run time holds what was chosen before, {MAX_CHOICES} choices at most; a list of numbers, and one"
-        raise Mismatch(a, b, f"{why} function that branches on them, has no such limit")
+        error = Mismatch(a, b, f"{why} function that branches on them, has no such limit")
+        error.many = True
+        raise error
     return TreeDef("choice", None, (TreeDef("dyn", INT), *options))
 
 
 def _one_form(a: TreeDef, b: TreeDef) -> bool:
     """Whether values of two treedefs join without a union."""
     return a == b or alike(a, b) or _join_sizes(a, b, False) is not None
+
+
+def _with_functions(options: list[TreeDef], family: TreeDef) -> list[TreeDef]:
+    """Options of which all functions have become one of a family of functions."""
+    joined, others = family, []
+    for option in options:
+        both = join_data(option, family) if is_function(option) or is_data(option) else None
+        if both is None or not both.info.family.of_functions:
+            others.append(option)
+        else:
+            joined = join_data(joined, both) or joined
+    return others if len(others) == len(options) else [joined, *others]
 
 
 def is_text(treedef: TreeDef) -> bool:

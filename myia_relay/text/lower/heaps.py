@@ -9,7 +9,7 @@ Where a program may make any number of references of one type and keep them, the
 - in the parameters of such a function that makes some.
 
 A type decides for all references to contents of it, so a reference is always of one kind. Where a type parameter is the content, it
-decides for all contents. References to functions are always cells.
+decides for all contents.
 
 Input: a checked module. Output: `Heaps`, to be asked about a content.
 """
@@ -19,7 +19,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
-from ...abstract.declared import Arrow, Declaration, InstanceOf, parts_of
+from ...abstract.declared import Declaration, parts_of
 from ...abstract.references import RefTo
 from ...abstract.types import Type
 from ..check.checked import Checked
@@ -53,17 +53,17 @@ class Heaps:
 
     def holds(self, content: Type) -> bool:
         """Whether references to contents of a type are places in a heap."""
-        return content in self.contents or self.every and not has_functions(content)
+        return content in self.contents or self.every
 
     def lacks(self, content: Type) -> bool:
         """Whether references to contents of a type that is not known yet can be places in a heap."""
-        return content not in self.contents and not has_functions(content)
+        return content not in self.contents
 
     def add(self, content: Type) -> None:
         """Note that there are references to contents of a type, and to all references in them."""
         todo = [content]
         for found in todo:
-            if found not in self.contents and not has_functions(found):
+            if found not in self.contents:
                 self.contents[found] = None
                 todo.extend(part.content for part in parts_of(found) if isinstance(part, RefTo))
 
@@ -134,13 +134,6 @@ def _parts(term: Any) -> list[Any]:
 def cells_in(terms: Iterable[Any]) -> list[CellTerm]:
     """The types of references in terms."""
     return [part for term in terms for part in _parts(resolved(term)) if isinstance(part, CellTerm)]
-
-
-def has_functions(content: Type) -> bool:
-    """Whether functions are in a content: these exist at compile time only, so references to them are cells."""
-    return any(
-        isinstance(p, Arrow) or isinstance(p, InstanceOf) and p.declaration.has_arrows() for p in parts_of(content)
-    )
 
 
 __all__ = ["Heaps", "cells_in"]

@@ -247,7 +247,7 @@ def taken(engine: Engine, frame: Frame, value: Val, t: Any, what: str, entry: Mo
         case DataTerm():
             made = ground(t, {}, entry.lowered.declaration)
             if isinstance(value, Seq) and value.kind == "record" and made is not None:
-                return Dyn(adapt(frame, value, Data(engine.instances.of(made.declaration, made.args)), what))
+                return Dyn(adapt(frame, value, Data(engine.families.instances.of(made.declaration, made.args)), what))
             return value
         case ArrowTerm() | CellTerm():
             return _function(value)

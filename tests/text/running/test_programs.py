@@ -10,24 +10,11 @@ from . import bindings, data, functions, gradients, literals, recursion, referen
 from .program import Program, agree, result
 
 GROUPS = (literals, bindings, functions, recursion, data, references, types, gradients)
-RUN_TIME_CLOSURES = {
-    "functions made in a recursion",
-    "a function carried by a loop",
-    "a sum in continuation passing style",
-    "a list of functions",
-    "a stream as a function in a record",
-}
-"""Programs with functions of which only a run knows how many there are: inference does not represent these yet."""
 
 
 def parameter(group, program):
     """A program as a parameter of a test."""
-    awaited = (
-        pytest.mark.xfail(strict=True, reason="closures that exist at run time")
-        if program.title in RUN_TIME_CLOSURES
-        else ()
-    )
-    return pytest.param(program, id=f"{group.__name__.rpartition('.')[2]}: {program.title}", marks=awaited)
+    return pytest.param(program, id=f"{group.__name__.rpartition('.')[2]}: {program.title}")
 
 
 PROGRAMS = [parameter(g, p) for g in GROUPS for p in g.PROGRAMS]

@@ -9,7 +9,7 @@ Input: an optimised typed graph. Output: a set of the graphs that it calls.
 
 from __future__ import annotations
 
-from ....abstract.types import Array, NoneT, Ref, Scalar, Str, Undefined, leaves
+from ....abstract.types import Array, Data, NoneT, Ref, Scalar, Str, Undefined, leaves
 from ....ir.node import Graph
 from ....ir.prim import Primitive
 from ....ir.rewrite import all_graphs, components, graphs_run
@@ -46,6 +46,8 @@ def outlined(graph: Graph, recursive: set[Graph]) -> set[Graph]:
 def _can_be_called(graph: Graph) -> bool:
     """Whether values of these types can be passed to a function and returned from it."""
     passed = all(
-        isinstance(t, Scalar | Array | Ref | NoneT | Str | Undefined) for p in graph.params for t in leaves(p.type)
+        isinstance(t, Scalar | Array | Data | Ref | NoneT | Str | Undefined)
+        for p in graph.params
+        for t in leaves(p.type)
     )
-    return passed and all(isinstance(t, Scalar | Array | NoneT | Undefined) for t in leaves(graph.output.type))
+    return passed and all(isinstance(t, Scalar | Array | Data | NoneT | Undefined) for t in leaves(graph.output.type))
