@@ -52,9 +52,10 @@ class Grows(TypeError_):
     Attributes:
         graph: the function as it was parsed; None where it is something else.
         known: whether there are integers among the arguments of its first call, and all are known: one may bound the recursion.
+        some: whether some of them are.
     """
 
-    known = True
+    known = some = True
 
     def __init__(self, message: str, graph: Any, origin: Origin):
         super().__init__(
@@ -134,7 +135,8 @@ class RecursionAssumptions:
         grows = Grows(text, source.identity, source.origin)
         first: Any = spec.outermost().key  # with the treedefs of the arguments in its third place
         numbers = [t for treedef in first[2] for t in integers(treedef)]
-        grows.known = bool(numbers) and all(t.tag == "const" for t in numbers)
+        known = [t.tag == "const" for t in numbers]
+        grows.known, grows.some = bool(known) and all(known), any(known)
         raise grows
 
     def assume(self, spec: Specialisation) -> bool:
@@ -237,9 +239,12 @@ def another_way(engine: Any, problem: CompileError) -> bool:
         families.tried.add(problem.graph)
     elif families.widen(problem):
         engine.unrolled = {None}
-    elif isinstance(first, Grows) and first.graph not in families.tried:  # a number may bound it after all
+    elif (
+        isinstance(first, Grows) and first.some and first.graph not in families.tried
+    ):  # a number may bound it after all
         engine.families, engine.unrolled = FunctionFamilies(families.leaf, open=False), {None, first.graph}
     else:
+        families.explain(problem)
         return False
     engine.recursion = RecursionAssumptions(engine.families)
     return True

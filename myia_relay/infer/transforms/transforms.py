@@ -25,6 +25,7 @@ from ..engine.frames import Frame
 from ..language.registry import derived
 from ..objects.leaves import lift, to_python
 from ..objects.lists import refuse_run_time, refuse_run_time_result
+from ..values.kinds import is_data
 from ..values.treedef import describe, rebuild, tree_structure
 from ..values.values import AtVal, Derived, Dyn, Seq, Val, elements
 from .model_gradients import model_gradient
@@ -54,7 +55,7 @@ def request(transform: str):
         if args and isinstance(args[0], Dyn) and isinstance(args[0].type, Ref):
             return await model_gradient(engine, frame, transform, args, kwargs, origin, site)
         fn, *rest = args
-        if isinstance(fn, Dyn | Seq):
+        if isinstance(fn, Dyn | Seq) and not (is_data(fn) and fn.type.family.of_functions):
             raise GradError(f"{transform}: the first argument must be a function or a model, not {describe(fn)}")
         given = dict(zip(("wrt", "has_aux"), rest, strict=False)) | kwargs
         options = {"wrt": 0, "has_aux": False}

@@ -193,6 +193,13 @@ class FunctionFamilies:
             self.sites[site] = FunctionFamily(self)
         return bool(new)
 
+    def explain(self, problem: Any) -> None:
+        """Add a note to an error that may come from functions of several types in one family."""
+        if self.sites and type(problem) is TypeError_ and "made at run time" not in problem.message:
+            names = dict.fromkeys(written(form) for f in self.all for form in f.root.forms)
+            text = f"functions that are made at run time and meet in one place have one type: here {', '.join(names)}"
+            problem.notes.append(text[:200])
+
     def grow(self) -> bool:
         """Whether the families have grown since the last pass, so that another one is needed."""
         grown, self.grown = self.grown, False
