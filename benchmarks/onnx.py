@@ -186,7 +186,7 @@ def lines(rows: list[dict[str, Any]]) -> str:
         if row["system"] == OURS:
             found.append(f"{where}{times}, from a file {row['from a file']:.2f} s")
             continue
-        ratio = f"{common.ratio(row['rounds'], ours['rounds']):6.2f} of ours" if "rounds" in ours else ""
+        ratio = f"{common.ratio(row['rounds'], ours['rounds']):6.2f} x ours" if "rounds" in ours else ""
         differs = f"differs by {row['difference']:.1e}" if "difference" in row else ""
         found.append(f"{where}{times}  {ratio}  {differs} {'' if right(row) else 'WRONG'}".rstrip())
     return "\n".join(found)
