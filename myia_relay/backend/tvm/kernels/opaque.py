@@ -39,7 +39,7 @@ from .products.open_rows import is_open, product_of_rows
 from .skinny_products import is_thin, is_vector, pack, packed_product, thin_product, vector_product
 from .small_products import is_small, small_product
 from .stacks import fourier, lapack
-from .tiles.open_convolution import OpenConv
+from .tiles.open_convolution import open_convolution
 from .triangular_products import clear, triangular_dot
 from .winograd import is_winograd, winograd_conv
 
@@ -279,9 +279,11 @@ def takes_epilogue(node: Apply, root: Apply) -> bool:
         return 0 not in node.type.shape
     if root.type.dtype != x.dtype:
         return False
-    if not all(isinstance(size, int) for size in (*x.shape[1:], *w.shape)):
+    if not all(isinstance(size, int) for size in (x.shape[1], *w.shape)):
         return False
     s = _shape_of(node.attrs, x.shape[2:], w.shape[0], w.shape[1], w.shape[2:])
+    if not is_known(x.shape[2:]):
+        return _is_open_product(s, node.attrs["groups"], x.dtype)
     return x.shape[0] != 0 and _own_kernel(s, node.attrs["groups"], x.dtype) is not None
 
 
@@ -298,11 +300,14 @@ def _of_open_size(c: Call, s: Conv, what: str) -> bool:
     """Emit a convolution of images whose size is not known; False where it is."""
     if is_known((s.height, s.width)):
         return False
-    if _by_blas(c.out_type.dtype) and min(s.weights, c.attrs["groups"]) > 0:
-        getattr(OpenConv(c, s, threads_count()), what)()
-    else:
-        plain_conv(c, s, what)
+    emit = open_convolution if _is_open_product(s, c.attrs["groups"], c.out_type.dtype) else plain_conv
+    emit(c, s, what)
     return True
+
+
+def _is_open_product(s: Conv, groups: int, dtype: str) -> bool:
+    """Whether a convolution of images of unknown size, of so many groups of a shape, is computed by products."""
+    return _by_blas(dtype) and min(s.weights, groups) > 0
 
 
 def _conv2d(c: Call) -> None:

@@ -108,6 +108,16 @@ def pieces(n: int, widest: int) -> list[tuple[int, int]]:
     return result
 
 
+def in_pieces(b: Block, n: Any, widths: tuple[int, ...], body: Callable[[Any, int], None]) -> None:
+    """Call `body(offset, lanes)` in loops over n elements, an expression: as many of each width, from the first on, as fit."""
+    done: Any = 0
+    for lanes in widths:
+        count = b.let(tirx.Div(tirx.Sub(n, idx(done)), idx(lanes)))
+        with b.loop(count, name="v") as v:
+            body(plus(done, times(v, lanes)), lanes)
+        done = b.let(plus(done, times(count, lanes)))
+
+
 def at(operand: Operand, offset: Any) -> Operand:
     """The operand moved on by `offset` elements."""
     buffer, base = operand

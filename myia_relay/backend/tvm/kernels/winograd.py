@@ -42,9 +42,15 @@ FEW = 32  # filters or channels: fewer repay no transformation
 LEAST = 1 << 23  # multiplications of a sample, if nothing is transformed
 
 
+def is_enabled(dtype: str) -> bool:
+    """Whether anything of an element type is computed so, on this machine."""
+    left_out = is_left_out("winograd") or is_left_out("direct_conv")
+    return dtype == "float32" and pipeline.vector_bytes() >= 64 and not left_out
+
+
 def is_winograd(s: Conv, dtype: str) -> bool:
     """Whether a convolution, of one group of channels, is quicker so."""
-    if dtype != "float32" or pipeline.vector_bytes() < 64 or is_left_out("winograd") or is_left_out("direct_conv"):
+    if not is_enabled(dtype):
         return False
     if s.kernel != (3, 3) or s.strides != (1, 1) or s.channels % LANES or s.filters % ROWS:
         return False
@@ -91,8 +97,10 @@ class _Convolution:
         self.filter_step = self.filters * self.channels + LANES
         self.sum_step = self.filters * self.padded + LANES
         steps = (self.copies.size + LANES, *(PRODUCTS * k for k in (self.image_step, self.filter_step, self.sum_step)))
-        self.starts = [sum(steps[:k]) for k in range(5)]
-        self.size = self.starts[-1] + LANES
+        self.starts = [
+            sum(steps[:k]) for k in range(5)
+        ]  # the last of results: LLVM takes locals for never shared with functions
+        self.size = self.starts[-1] + OUT * OUT * LANES + LANES
         self.taps = self.block.local("int64", LANES, "taps")
         for k in range(LANES):
             self.block.store(self.taps, idx(k * self.padded), k)
@@ -103,9 +111,7 @@ class _Convolution:
     ) -> None:  # fmt: skip
         """One sample, or some bands or rows of filters of it; see `direct_conv`."""
         s, block, (x, w, y) = self.s, self.block, operands
-        # In the loop over tasks: each thread has its own.
-        self.results = block.local("float32", OUT * OUT * LANES, "results")
-        plane, image, filters, sums = (at(scratch, start) for start in self.starts[:4])
+        plane, image, filters, sums, self.results = (at(scratch, start) for start in self.starts)
         first_band, count = bands or (0, self.bands)
         first, most = (times(k, ROWS) for k in tiles or (0, s.filters // ROWS))
         alone = s.filters <= self.filters and s.channels <= self.channels
@@ -146,14 +152,14 @@ class _Convolution:
         with block.loop(rows, name="r") as r, block.loop(tirx.Div(idx(channels), idx(LANES)), name="c") as c:
             source = at(w, plus(times(r, self.s.patch), times(c, LANES * self.s.taps)))
             target = at(to, plus(times(r, self.channels), times(c, LANES)))
-            self.call(_filters, (source, target), (self.filter_step,))
+            self.call(transform_filters, (source, target), (self.filter_step,))
 
     def transform_image(self, plane: Operand, to: Operand) -> None:
         """B' d B of the tiles of a band and one channel."""
         with self.block.loop(self.padded // LANES, name="v") as v:
             place = times(v, LANES)
             sizes = self.copies.height * self.copies.width, self.along, self.image_step
-            self.call(_image, (at(plane, place), at(to, place)), sizes)
+            self.call(transform_image, (at(plane, place), at(to, place)), sizes)
 
     def multiply(self, filters: Operand, image: Operand, sums: Operand, numbers: tuple[Any, Any, Any]) -> None:
         """The products of a block."""
@@ -190,13 +196,13 @@ class _Convolution:
 
         def tiles(first: Any, columns: int) -> None:
             """Up to a vector of tiles, of so many columns of the result."""
-            self.call(_results, (at(sums, first), (self.results, 0)), (self.sum_step, LANES))
+            self.call(transform_sums, (at(sums, first), self.results), (self.sum_step, LANES))
             # Fewer in the last row of tiles. In a loop, for LLVM takes long for what follows.
             count = block.let(tirx.Min(idx(OUT), tirx.Sub(idx(s.out_height), times(row, OUT))))
             with block.loop(count, name="i") as i:
-                own = block.let(times(i, OUT * LANES))
-                values = [block.let(fence(vload(self.results, plus(own, j * LANES), LANES))) for j in range(OUT)]
-                lines = _interleaved(block, values)
+                own = block.let(idx(plus(self.results[1], times(i, OUT * LANES))))
+                values = [block.let(fence(vload(self.results[0], plus(own, j * LANES), LANES))) for j in range(OUT)]
+                lines = interleaved(block, values)
                 begin = block.let(idx(plus(times(plus(times(row, OUT), i), s.out_width), times(first, OUT))))
                 for start, lanes in pieces(columns, LANES):
                     value = lines[start // LANES]
@@ -214,7 +220,7 @@ class _Convolution:
             tiles(whole * LANES, rest)
 
 
-def _interleaved(block: Block, vectors: list[Any]) -> list[Any]:
+def interleaved(block: Block, vectors: list[Any]) -> list[Any]:
     """Vectors of the first elements of four, the second ones, and so on.
 
     By two vectors each: LLVM takes long for shuffles of more.
@@ -302,7 +308,7 @@ def _transformation(read: Callable, transform: Callable, seen: int, *numbers: st
     return f.done()
 
 
-def _image() -> Any:
+def transform_image() -> Any:
     """Of tiles, from the copies of a plane: of the elements of a copy, the tiles of a row, and how far the matrices lie apart."""
 
     def read(f: TileFunction, i: int, j: Any) -> Any:
@@ -313,7 +319,7 @@ def _image() -> Any:
     return _transformation(read, _of_pixels, SEEN, "size", "along", "step")
 
 
-def _filters() -> Any:
+def transform_filters() -> Any:
     """Of consecutive channels of a filter: of how far the matrices lie apart."""
 
     def read(f: TileFunction, i: int, j: Any) -> Any:
@@ -322,7 +328,7 @@ def _filters() -> Any:
     return _transformation(read, _of_weights, 3, "step")
 
 
-def _results() -> Any:
+def transform_sums() -> Any:
     """Of sums: of how far the matrices lie apart, and the results."""
 
     def read(f: TileFunction, i: int, j: Any) -> Any:
@@ -331,4 +337,12 @@ def _results() -> Any:
     return _transformation(read, _of_sums, SEEN, "step", "apart")
 
 
-__all__ = ["is_winograd", "winograd_conv"]
+__all__ = [
+    "is_enabled",
+    "is_winograd",
+    "interleaved",
+    "transform_filters",
+    "transform_image",
+    "transform_sums",
+    "winograd_conv",
+]

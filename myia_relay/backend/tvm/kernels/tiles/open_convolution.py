@@ -17,12 +17,14 @@ from typing import Any
 
 from tvm import tirx
 
+from ...tir import threads
 from ...tir.block import idx, load, vload
 from ...tir.pipeline import lanes as vector_lanes
 from ...tir.vecmath import elementwise
 from .. import blas
 from ..conv import add_to, split
-from ..patches import Conv, Operand, at, fill, plus
+from ..patches import Conv, Operand, at, fill, in_pieces, plus
+from .open_winograd import LEAST_TILES, OpenWinograd, is_open_winograd
 
 CELLS = 1 << 16
 """Elements of the columns of a block, about; one row has more where it must."""
@@ -164,6 +166,22 @@ class OpenConv:
             out = at(y, tirx.Add(tirx.Mul(item, self.size_out), tirx.Mul(first, self.columns)))
             wide = b.let(tirx.Mul(count, self.columns))
             blas.gemm(b, s.filters, wide, s.patch, filters, col, out, ldx=stride, ldc=self.positions)
+            if c.finish is not None:
+                self.complete(item, out, b.let(tirx.Mul(first, self.columns)), wide)
+
+    def complete(self, item: Any, out: Operand, first: Any, count: Any) -> None:
+        """Apply what follows to so many positions of all filters of a sample and group, from the position `first` on."""
+        b, s, finish = self.b, self.s, self.c.finish
+        sample, group = b.let(tirx.Div(item, idx(self.groups))), tirx.Mod(item, idx(self.groups))
+        with b.loop(s.filters, name="o") as o:
+            channel = b.let(tirx.Add(tirx.Mul(group, idx(s.filters)), o))
+            row = b.let(at(out, tirx.Mul(o, self.positions))[1])
+
+            def one(k: Any, lanes: int) -> None:
+                value = b.let(vload(out[0], plus(row, k), lanes))
+                b.vstore(out[0], finish(value, sample, channel, plus(first, k), lanes), plus(row, k))
+
+            in_pieces(b, count, (vector_lanes(self.dtype), 4, 1), one)
 
     def grad_weight(self) -> None:
         """dw = the sum of dy @ col.T, in a fixed order for a number of threads."""
@@ -224,4 +242,17 @@ class OpenConv:
                 self.scatter(col, out, channels, first, count, stride)
 
 
-__all__ = ["OpenConv"]
+def open_convolution(c: Any, s: Conv, what: str) -> None:
+    """Emit one of the three products, "forward" by Winograd's algorithm where that is quicker; arguments as of `OpenConv`."""
+    tasks = max(1, threads.count())
+    if what != "forward" or not is_open_winograd(s, c.out_type.dtype):
+        getattr(OpenConv(c, s, tasks), what)()
+        return
+    winograd = OpenWinograd(c, s, tasks)
+    with c.block.when(tirx.GE(winograd.tiles, idx(LEAST_TILES))):
+        winograd.forward()
+    with c.block.otherwise():
+        OpenConv(c, s, tasks).forward()
+
+
+__all__ = ["open_convolution"]
