@@ -62,6 +62,25 @@ def test_dilated_convolutions(name):
     np.testing.assert_allclose(np.sum(relay.grad(f, loss, (x,))["w"] * f.params["w"]), loss(x), 1e-9)
 
 
+@pytest.mark.parametrize("steps", [(2, 3), (2,), (1, 2, 1)], ids=str)
+def test_transposes_of_windows_side_by_side(steps):
+    axes = [f"n{k}" for k in range(len(steps))]
+    model = convolution(("n", 3, *axes), (3, 4, *steps), "ConvTranspose", strides=steps)
+    f = relay.from_onnx(model)
+    for size in [(2, 3, 5, 6, 2), (1, 3, 1, 1, 1), (0, 3, 4, 3, 2)]:
+        x = RNG.standard_normal(size[: len(steps) + 2])
+        w = f.params["w"]
+        taps = np.einsum("ncp,cot->nopt", x.reshape(len(x), 3, np.prod(x.shape[2:], dtype=int)), w.reshape(3, 4, -1))
+        y = f(x)
+        assert y.shape == (len(x), 4, *(n * s for n, s in zip(x.shape[2:], steps, strict=True)))
+        for place in np.ndindex(*steps):
+            part = taps[..., np.ravel_multi_index(place, steps)].reshape(len(x), 4, *x.shape[2:])
+            np.testing.assert_allclose(y[(..., *(slice(a, None, s) for a, s in zip(place, steps)))], part, 1e-12, 1e-12)
+    x, u = RNG.standard_normal((2, 2, 3, *range(3, 3 + len(steps))))
+    v = RNG.standard_normal(f(x).shape)
+    np.testing.assert_allclose(np.sum(grad(lambda x: np.sum(f(x) * v))(x) * u), np.sum(f(u) * v), 1e-9)
+
+
 def test_taps_in_the_padding_do_not_make_nan_of_infinities():
     model = convolution((1, 1, 4, 4), (1, 1, 3, 3), dilations=(2, 2), pads=(2, 2, 2, 2))
     x = np.zeros((1, 1, 4, 4))

@@ -12,8 +12,10 @@ from tvm import tirx
 
 from ....abstract.dims import is_known
 from ....prims.ops.nn import extents
-from ..tir.block import idx, load
+from ..tir.block import const, idx, load, shuffle, vload
+from ..tir.exact import isnan
 from ..tir.expr import constant, is_half
+from ..tir.pipeline import lanes as vector_lanes
 from .conv import split
 from .patches import Conv, times
 
@@ -122,6 +124,8 @@ def plain_conv(c: Any, s: Conv, what: str) -> None:
 class PlainPooling:
     """Pooling by plain loops: any type, any padding; means, gathers and their transposes too.
 
+    Maxima and means of windows that lie in the image, with strides of 1 or 2, are taken as vectors of windows.
+
     Args:
         c: the call.
         what: "max", "max_grad", "gather", "avg" or "avg_grad".
@@ -149,13 +153,76 @@ class PlainPooling:
             if what.endswith("grad"):
                 with block.loop(self.b.dim(size)) as i:
                     block.store(self.out, self.zero(), tirx.Add(base, i))
-            with block.loop(self.b.dim(oh)) as i, block.loop(self.b.dim(ow)) as j:
-                place = block.let(tirx.Add(base_out, tirx.Add(tirx.Mul(i, self.b.dim(ow)), j)))
-                cell = {"avg": self.mean, "avg_grad": self.spread}.get(what, self.extreme)
-                cell(base, i, j, place)
+            columns = self.b.dim(ow)
+            low, many = self.inner(columns)
+            with block.loop(self.b.dim(oh)) as i:
+                row = tirx.Add(base_out, tirx.Mul(i, columns))
+                done = self.vectors(base, i, row, low, many)
+                with block.loop(columns if done is None else tirx.Sub(columns, done)) as k:
+                    j = k if done is None else block.let(tirx.Add(k, tirx.Select(tirx.LT(k, low), idx(0), done)))
+                    place = block.let(tirx.Add(row, j))
+                    cell = {"avg": self.mean, "avg_grad": self.spread}.get(what, self.extreme)
+                    cell(base, i, j, place)
 
     def zero(self) -> Any:
         return constant(0, self.dtype)
+
+    # Vectors of windows.
+
+    def inner(self, columns: Any) -> tuple[Any, Any]:
+        """The first window of a row that lies in the image from left to right, and how many do; none where there are no vectors."""
+        step, span = self.strides[1], (self.kernel[1] - 1) * self.gaps[1]
+        if self.what not in ("max", "avg") or step > 2 or self.dtype not in ("float32", "float64"):
+            return None, None
+        let, low = self.block.let, -(-self.left // step)
+        low = let(tirx.Min(idx(low), columns))
+        last = tirx.Sub(
+            self.b.dim(self.image[1]), idx(span + 1 - self.left)
+        )  # where the last of these may begin, at most
+        high = tirx.Select(tirx.GE(last, idx(0)), tirx.Add(tirx.Div(last, idx(step)), idx(1)), idx(0))
+        return low, let(tirx.Sub(tirx.Max(tirx.Min(high, columns), low), low))
+
+    def vectors(self, base: Any, i: Any, row: Any, low: Any, many: Any) -> Any:
+        """Windows of a row that lie in the image, as whole vectors; returns how many, None where there never are any."""
+        if low is None:
+            return None
+        block, (height, width), lanes = self.block, self.image, vector_lanes(self.dtype)
+        top = block.let(tirx.Sub(tirx.Mul(i, idx(self.strides[0])), idx(self.top)))
+        bottom = tirx.Add(top, idx((self.kernel[0] - 1) * self.gaps[0]))
+        inside = tirx.And(tirx.GE(top, idx(0)), tirx.LT(bottom, self.b.dim(height)))
+        count = block.let(tirx.Select(inside, tirx.Div(many, idx(lanes)), idx(0)))
+        with block.loop(count, name="v") as v:
+            j = block.let(tirx.Add(low, times(v, lanes)))
+            left = tirx.Sub(times(j, self.strides[1]), idx(self.left))
+            start = block.let(tirx.Add(base, tirx.Add(tirx.Mul(top, self.b.dim(width)), left)))
+            total = const(0.0, f"{self.dtype}x{lanes}") if self.what == "avg" else None
+            for a in range(self.kernel[0]):
+                line = block.let(tirx.Add(start, tirx.Mul(idx(a * self.gaps[0]), self.b.dim(width))))
+                for e in range(self.kernel[1]):
+                    total = self.taken(total, self.every(tirx.Add(line, idx(e * self.gaps[1])), lanes))
+            if self.what == "avg":
+                count_ = const(float(self.kernel[0] * self.kernel[1]), f"{self.dtype}x{lanes}")
+                total = self.b.div(total, count_)
+            block.vstore(self.out, total, tirx.Add(row, j))
+        return block.let(times(count, lanes))
+
+    def every(self, place: Any, lanes: int) -> Any:
+        """An element of each window of a vector; reads nothing behind the last of them."""
+        block, first = self.block, vload(self.x, place, lanes)
+        if self.strides[1] == 1:
+            return block.let(first)
+        second = block.let(vload(self.x, tirx.Add(place, idx(lanes - 1)), lanes))
+        return block.let(shuffle([block.let(first), second], [*range(0, lanes, 2), *range(lanes + 1, 2 * lanes, 2)]))
+
+    def taken(self, total: Any, value: Any) -> Any:
+        """The maximum or sum so far, with another element of each window."""
+        block = self.block
+        if self.what == "avg":
+            return block.let(self.b.add(total, value))
+        if total is None:
+            return value
+        better = tirx.Or(tirx.GT(value, total), tirx.And(isnan(value), tirx.EQ(total, total)))
+        return block.let(tirx.Select(better, value, total))
 
     def taps(self, base: Any, i: Any, j: Any, body: Any) -> None:
         """Call `body(inside, position)` in a loop over the elements of a window."""

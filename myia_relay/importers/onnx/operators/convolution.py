@@ -225,6 +225,9 @@ def conv_transpose(
                 raise ShapeError(f"its padding depends on the unknown size {have}")
             small = total // 2
             sides.append((small, total - small) if auto_pad == "SAME_UPPER" else (total - small, small))
+    if group == 1 and set(spread) == {1} and kernel == list(steps) and not any(extra) and not any(map(any, sides)):
+        out = _side_by_side(x, w)
+        return out if bias is None else out + reshape(bias, shape=(*bias.shape, *(1,) * count))
     # (C, O / G, ...) -> (O, C / G, ...), turned around along the spatial axes
     per, outs = w.shape[0] // group, w.shape[1]
     turned = reshape(w, shape=(group, per, outs, *w.shape[2:]))
@@ -236,6 +239,18 @@ def conv_transpose(
     wide = padded(x, around, 0, tuple(s - 1 for s in steps))
     out = convolved(wide, turned, (1,) * count, ((0, 0),) * count, group)
     return out if bias is None else out + reshape(bias, shape=(*bias.shape, *(1,) * count))
+
+
+def _side_by_side(x, w):
+    """The transpose of a convolution whose windows lie side by side: each element becomes a window, with no zeros to multiply."""
+    count, (channels, outs, *kernel) = len(x.shape) - 2, w.shape
+    axes = range(count)
+    filters = transpose(w, perm=(1, *range(2, count + 2), 0))
+    filters = reshape(filters, shape=(product((outs, *kernel)), channels, *(1,) * count))
+    parts = convolved(x, filters, (1,) * count, ((0, 0),) * count, 1)
+    parts = reshape(parts, shape=(x.shape[0], outs, *kernel, *x.shape[2:]))
+    parts = transpose(parts, perm=(0, 1, *(place for k in axes for place in (2 + count + k, 2 + k))))
+    return reshape(parts, shape=(x.shape[0], outs, *(n * k for n, k in zip(x.shape[2:], kernel, strict=True))))
 
 
 # Pooling.
