@@ -7,11 +7,13 @@ import math
 import numpy as np
 import pytest
 
-from myia_relay import AttributeError_, TypeError_, grad, jvp, relay, vmap
+from myia_relay import AttributeError_, Float64, Tensor, TypeError_, grad, jvp, relay, vmap
 from myia_relay.backend.tvm.host import lower
 from tests.slopes import slopes
 
 from .test_functions_as_values import chain
+
+Vector = Tensor[Float64, ("n",)]
 
 
 def composed(x, n):
@@ -159,6 +161,25 @@ def test_captured_arrays(executor):
     f, w = relay(executor=executor)(captured_arrays), np.array([0.7, 0.2])
     assert f(w, 3) == pytest.approx(captured_arrays(w, 3))
     assert grad(f)(w, 3) == pytest.approx(slopes(lambda v: captured_arrays(v, 3), w, 1e-6), rel=1e-6)
+
+
+def captured_arrays_of_any_size(x: Vector, k):
+    def make(m):
+        if m == 0:
+            return lambda y: y
+        g = make(m - 1)
+        return lambda y: g(y) * x + y
+
+    return np.sum(make(k)(x))
+
+
+@pytest.mark.parametrize("executor", ["interpreter", "native"])
+def test_captured_arrays_of_any_size(executor):
+    f = relay(executor=executor)(captured_arrays_of_any_size)
+    for n in (2, 3):
+        x = np.arange(n) + 0.5
+        assert f(x, 3) == pytest.approx(captured_arrays_of_any_size(x, 3))
+        assert grad(f)(x, 3) == pytest.approx(slopes(lambda v: captured_arrays_of_any_size(v, 3), x, 1e-6), rel=1e-6)
 
 
 def backtracking(n, want):
@@ -322,6 +343,12 @@ def changed_result(n):
     return fs[1]()[0]
 
 
+def with_an_array_of_a_computed_size(n):
+    y = np.arange(n) * 0.5
+    fs = [lambda v, i=i: v + np.sum(y) * i for i in range(n)]
+    return fs[1](1.0)
+
+
 def with_a_list(n):
     fs = []
     for _ in range(n):
@@ -355,6 +382,7 @@ def at_two_types(n):
     (counting, TypeError_, "'total', which it uses, is assigned again"),
     (changed_behind_it, TypeError_, "'f' may be, or hold, the same object as 'a'"),
     (changed_result, TypeError_, "changing it in place would change that too"), (with_a_list, TypeError_, "which is a list"),
+    (with_an_array_of_a_computed_size, TypeError_, "captures 'y', which is an array"),
     (arrays_of_two_sizes, TypeError_, "what it captures has one type: 'a' is"), (at_two_types, TypeError_, "have one type"),
 ])  # fmt: skip
 def test_refused(f, error, message):

@@ -20,8 +20,9 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 from ...abstract.declared import EVERYWHERE, Arrow, Instances
+from ...abstract.dims import is_run_time
 from ...abstract.family import Family, Variant
-from ...abstract.types import Array, Data, List, Scalar, Struct, Tape, Type, is_static_shape
+from ...abstract.types import Array, Data, List, Scalar, Struct, Tape, Type
 from ...utils.errors import TypeError_
 from .treedef import Mismatch, TreeDef, is_function, join, name_of, unknown
 
@@ -367,13 +368,13 @@ def _check(form: TreeDef) -> None:
             if changes or top.tag in OTHERS or top.tag == "dyn" and not _is_field(top.info):
                 raise TypeError_(
                     f"{made}, and captures '{label}', which is {_described(top)}; such a function can capture numbers, arrays of "
-                    "known sizes, trees, functions, and tuples of these"
+                    "sizes that no value decides, trees, functions, and tuples of these"
                 )
             stack.extend(top.parts)
 
 
 def _is_field(t: Any) -> bool:
-    return isinstance(t, Scalar | Data) or isinstance(t, Array) and is_static_shape(t)
+    return isinstance(t, Scalar | Data) or isinstance(t, Array) and not any(map(is_run_time, t.shape))
 
 
 OTHERS = {"sized": "an array", "listed": "a list", "iter": "an iterator", "raised": "an exception"}
