@@ -145,11 +145,18 @@ def go(folder: Path) -> str:
 LANGUAGES = {"c": ("gcc", None), "c++": ("g++", cpp), "rust": ("cargo", rust), "go": ("go", go)}
 
 
+def is_installed(tool: str) -> bool:
+    """Whether a compiler is there and set up; rustup's `cargo` without a toolchain is not."""
+    if shutil.which(tool) is None:
+        return False
+    return not subprocess.run([tool, "version" if tool == "go" else "--version"], capture_output=True).returncode
+
+
 @here
 @pytest.mark.parametrize("language", LANGUAGES)
 def test_a_library_describes_itself_and_says_what_is_wrong(tmp_path, runner, language):
     tool, build = LANGUAGES[language]
-    if shutil.which(tool) is None:
+    if not is_installed(tool):
         pytest.skip(f"{tool} is not installed")
     (tmp_path / "program").mkdir()
     program = build(tmp_path / "program") if build else runner()

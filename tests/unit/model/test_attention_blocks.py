@@ -45,7 +45,7 @@ def blocks_of(monkeypatch):
     return make
 
 
-@pytest.mark.sampled(2)
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("executor", ["interpreter", "python", "native"])
 @pytest.mark.parametrize("n, m", [(17, 17), (13, 5), (5, 13), (2, 7)])
 def test_blocks(n, m, executor, blocks_of):
@@ -56,7 +56,7 @@ def test_blocks(n, m, executor, blocks_of):
     np.testing.assert_allclose(relay(all_keys, executor=executor)(q, k, v), reference(q, k, v), rtol=1e-12)
 
 
-@pytest.mark.sampled(2)
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("shape", [(11, 11), (1, 11), (11, 1), (2, 11, 11)])
 def test_masks(shape, blocks_of):
     blocks_of(3)
