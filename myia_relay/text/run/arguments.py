@@ -8,6 +8,7 @@ Input: Python values and terms. Output: Python values whose numbers are NumPy sc
 
 from __future__ import annotations
 
+import functools
 import types
 from collections.abc import Callable
 from dataclasses import fields, is_dataclass
@@ -16,7 +17,7 @@ from typing import Any
 import numpy as np
 
 from ...abstract.annotations import TensorAnnotation
-from ...abstract.declared import Constructed, declaration_of
+from ...abstract.declared import Constructed, InstanceOf, declaration_of
 from ...abstract.dims import Dim
 from ...infer.arguments.dlpack import from_dlpack
 from ...infer.arguments.python_numbers import PYTHON, fits, number
@@ -33,6 +34,12 @@ from .code import DEFAULTS, ModuleEntry
 TAKEN = "_taken"  # on a value of a data type: its type as an argument, and what is passed if that is another value
 
 
+@functools.lru_cache(64)
+def _name_of(dtype: np.dtype) -> str:
+    """The name of a dtype, which takes NumPy some microseconds to make."""
+    return dtype.name
+
+
 class Converter:
     """Converts the arguments of the functions of a module.
 
@@ -43,6 +50,7 @@ class Converter:
 
     def __init__(self, checked: Checked, declaration: Callable[[str], Any]):
         self.checked, self.declaration = checked, declaration
+        self._plain: dict[str, InstanceOf] = {}  # of data types without parameters: their types as arguments
 
     def convert(self, value: Any, t: Any, what: str) -> Any:
         """An argument as a definition takes it.
@@ -109,7 +117,7 @@ class Converter:
             if isinstance(value, list | tuple) and isinstance(dtype, str):
                 hint = f"; pass np.array(.., np.{dtype})"
             raise TypeError_(f"{what} is {show(t)}, and is given {described(value)}{hint}")
-        if isinstance(dtype, str) and value.dtype.name != dtype:
+        if isinstance(dtype, str) and _name_of(value.dtype) != dtype:
             raise TypeError_(f"{what} is {show(t)}, and is given {described(value)}; convert it: .astype(np.{dtype})")
         if isinstance(shape, tuple):
             wrong = len(shape) != value.ndim
@@ -123,10 +131,12 @@ class Converter:
         Raises:
             TypeError_: it is of another type.
         """
-        known = ground(t, {}, self.declaration)
+        known = self._plain.get(t.name) if not t.args else ground(t, {}, self.declaration)
+        if known is None and not t.args:
+            known = self._plain[t.name] = ground(t, {}, self.declaration)
         if known is not None and isinstance(value, Constructed):
             before, taken = value.__dict__.get(TAKEN, (None, None))
-            if before == known:
+            if before is known or before == known:
                 return value if taken is None else taken
         given = value
         value = self._adopted(value, t.name)
