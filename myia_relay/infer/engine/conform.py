@@ -253,31 +253,23 @@ def has_entry_type(frame: Frame, value: Val) -> bool:
 
 
 def conform_choice(frame, value: Val, treedef: TreeDef, conform) -> list:
-    """The leaves of a value in the form of a tagged union: the tag, then the leaves of every option.
-
-    Raises:
-        InternalError: two options of the value are one there.
-    """
+    """The leaves of a value in the form of a tagged union: the tag, then the leaves of every option."""
     tag_treedef, *option_treedefs = treedef.parts
     nodes: list = []
     if isinstance(value, TaggedUnion):
         places = [place_of(option_treedefs, tree_structure(o, capture=frame.captured)) for o in value.options]
-        if len({*places}) < len(places):
-            raise InternalError(
-                "infer", f"options of {tree_structure(value, capture=frame.captured)} are one of {treedef}"
-            )
         tag = value.tag
         if places != list(range(len(places))):
             tag = frame.constant(places[0])
             for old, new in list(enumerate(places))[1:]:
                 hit = emit(frame, "eq", value.tag, frame.constant(old))
                 tag = emit(frame, "where", hit, frame.constant(new), tag)
-        given = dict(zip(places, value.options, strict=True))
-        for place in {p for p in places if places.count(p) > 1}:  # functions, of which one family has been made
-            here = [k for k, p in enumerate(places) if p == place]
-            given[place] = Dyn(
-                _one_of(frame, value.tag, [(k, value.options[k]) for k in here], option_treedefs[place].info)
-            )
+        given = {}
+        for place in dict.fromkeys(places):
+            options = [(k, value.options[k]) for k, p in enumerate(places) if p == place]
+            # Several are one where they have become values of one data type, of functions for instance.
+            form = option_treedefs[place]
+            given[place] = options[0][1] if len(options) == 1 else _merged(frame, value.tag, options, form, conform)
     else:
         place = place_of(option_treedefs, tree_structure(value, capture=frame.captured))
         tag, given = frame.constant(place), {place: value}
@@ -288,6 +280,16 @@ def conform_choice(frame, value: Val, treedef: TreeDef, conform) -> list:
         else:
             nodes.extend(frame.builder.emit(undef, (), {"type": leaf.info}) for leaf in option.leaves())
     return nodes
+
+
+def _merged(frame: Frame, tag: Dyn, options: list[tuple[int, Val]], treedef: TreeDef, conform) -> Val:
+    """The option of a union that its tag says, of those that have one form; each comes with its tag."""
+    *rest, (_, last) = options
+    nodes = conform(frame, last, treedef)
+    for k, option in reversed(rest):
+        hit = emit(frame, "eq", tag, frame.constant(k)).node
+        nodes = [chosen(frame, hit, a, b) for a, b in zip(conform(frame, option, treedef), nodes, strict=True)]
+    return frame.rebuild(treedef, iter(nodes))
 
 
 def place_of(options: list[TreeDef], have: TreeDef) -> int:
