@@ -34,14 +34,26 @@ from .walk import bound_locals, rewritten, rewritten_type, types_at, types_withi
 def renewed(node: Expression) -> Expression:
     """A copy of an expression in which everything that it binds, locals and type parameters, is bound anew."""
     locals: dict[Local, Local] = {}
-    params: dict[TypeParam, TypeParam] = {}
     for e in walk(node):
         locals.update((local, Local(local.name, span=local.span)) for local in bound_locals(e))
+    return renamed(node, locals, _new_params(node))
+
+
+def with_new_type_parameters(node: Expression) -> Expression:
+    """A copy of an expression in which the type parameters that it binds are bound anew; the same one if it binds none."""
+    params = _new_params(node)
+    return renamed(node, {}, params) if params else node
+
+
+def _new_params(node: Expression) -> dict[TypeParam, TypeParam]:
+    """For each type parameter that an expression binds another one of its name."""
+    params: dict[TypeParam, TypeParam] = {}
+    for e in walk(node):
         if isinstance(e, Function):
             params.update((p, replace(p)) for p in e.type_params)
         for t in types_at(e):
             params.update((p, replace(p)) for p in _bound_params(t))
-    return renamed(node, locals, params)
+    return params
 
 
 def renamed(

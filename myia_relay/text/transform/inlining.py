@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from ..binders import with_new_type_parameters
 from ..tree import CallExpr, Expression, Function, GlobalVar, Local, LocalVar, ModuleTree, Statement
 from .common.normal import all_operations, operands, recursive_functions
 from .common.passes import TreePass
@@ -122,4 +123,4 @@ class _Inlining(TreeRewriter):
 def inlined(function: Function, args: tuple[Expression, ...]) -> Expression:
     """The block that stands for a call of a function with atoms as arguments."""
     values = {p.local: a for p, a in zip(function.params, args, strict=True)}
-    return Copier(values, annotations=not function.type_params).block(function.body)
+    return with_new_type_parameters(Copier(values, annotations=not function.type_params).block(function.body))
