@@ -69,15 +69,70 @@ def _unchanged(value: Any, *_: Any) -> Any:
     return value
 
 
-class _Convolution:
+class WinogradBlocks:
+    """What convolutions share that are computed in blocks of tiles, filters and channels; subclasses say what a block is.
+
+    Attributes:
+        c, s, block: the call, the shape of the convolution, and where statements go.
+        taps: the offsets of the tiles' rows within a block.
+        filters, channels: of a block.
+        starts: where the parts of scratch memory begin: the copies of a plane, the transformed image, filters and sums, results.
+        size: elements of scratch memory.
+    """
+
+    c: Any
+    s: Conv
+    block: Block
+    taps: Any
+
+    def place_parts(self, copies: int, tiles: int) -> None:
+        """Lay out scratch memory, for so many elements of copies and places for tiles of a block."""
+        s, self.places = self.s, tiles
+        self.filters, self.channels = min(FILTERS, s.filters), min(CHANNELS, s.channels)
+        # The 36 matrices lie an odd number of vectors apart: elements of the same place would share few places in caches.
+        self.image_step = s.channels * tiles + LANES
+        self.filter_step = self.filters * self.channels + LANES
+        self.sum_step = self.filters * tiles + LANES
+        steps = (copies + LANES, *(PRODUCTS * k for k in (self.image_step, self.filter_step, self.sum_step)))
+        # The results are among them and no local array: LLVM takes locals for never shared with functions.
+        self.starts = [sum(steps[:k]) for k in range(5)]
+        self.size = self.starts[-1] + OUT * OUT * LANES + LANES
+
+    def call(self, make: Callable, operands: tuple, sizes: tuple) -> None:
+        """Call a function that all convolutions of the program share."""
+        call_tile(self.c, (make,), [*operands, *[(self.taps, 0)] * (4 - len(operands))], sizes)
+
+    def transform_filters(self, w: Operand, to: Operand, rows: Any, channels: Any) -> None:
+        """G g G' of some filters and channels."""
+        block = self.block
+        with block.loop(rows, name="r") as r, block.loop(tirx.Div(idx(channels), idx(LANES)), name="c") as c:
+            source = at(w, plus(times(r, self.s.patch), times(c, LANES * self.s.taps)))
+            target = at(to, plus(times(r, self.channels), times(c, LANES)))
+            self.call(transform_filters, (source, target), (self.filter_step,))
+
+    def products(self, matrices: tuple[Operand, Operand, Operand], p: Any, columns: int, numbers: Any) -> None:
+        """A panel of columns from `p` on of filters times image; of so many tiles of rows and groups of channels, and whether it
+        adds to the sums."""
+        block, (left, right, out), (tiles, groups, adds) = self.block, matrices, numbers
+        with block.loop(tiles, name="r") as r:
+            row = block.let(times(r, ROWS))
+            operands = (
+                at(left, times(row, self.channels)),
+                at(right, p),
+                at(out, plus(times(row, self.places), p)),
+                (self.taps, 0),
+            )
+            sizes = self.channels, LANES, LANES * self.places, self.places, groups, adds
+            call_tile(self.c, (tile_of_sums, "float32", ROWS, columns, UNROLLED[0]), operands, sizes)
+
+
+class _Convolution(WinogradBlocks):
     """A convolution of samples of one shape, being emitted.
 
     Attributes:
         down, along: tiles of a plane of the result.
         rows, bands: rows of tiles in a band, and how many bands there are; the last one may overlap with the one before.
         padded: places for the tiles of a band, whole vectors.
-        filters, channels: of a block.
-        size: elements of scratch memory.
     """
 
     def __init__(self, c: Any, s: Conv):
@@ -87,20 +142,11 @@ class _Convolution:
         self.rows = -(-self.down // self.bands)
         self.bands = -(-self.down // self.rows)
         self.padded = -(-self.rows * self.along // LANES) * LANES
-        self.filters, self.channels = min(FILTERS, s.filters), min(CHANNELS, s.channels)
         top, left = s.pads[0], s.pads[2]
         bottom, right = OUT * self.down + 2 - s.height - top, OUT * self.along + 2 - s.width - left
         seen = Conv(s.channels, s.height, s.width, 1, (SEEN, SEEN), (OUT, OUT), (top, bottom, left, right))
         self.copies = Copies(seen, "float32", self.rows, True)
-        # The 36 matrices lie an odd number of vectors apart: elements of the same place would share few places in caches.
-        self.image_step = s.channels * self.padded + LANES
-        self.filter_step = self.filters * self.channels + LANES
-        self.sum_step = self.filters * self.padded + LANES
-        steps = (self.copies.size + LANES, *(PRODUCTS * k for k in (self.image_step, self.filter_step, self.sum_step)))
-        self.starts = [
-            sum(steps[:k]) for k in range(5)
-        ]  # the last of results: LLVM takes locals for never shared with functions
-        self.size = self.starts[-1] + OUT * OUT * LANES + LANES
+        self.place_parts(self.copies.size, self.padded)
         self.taps = self.block.local("int64", LANES, "taps")
         for k in range(LANES):
             self.block.store(self.taps, idx(k * self.padded), k)
@@ -142,18 +188,6 @@ class _Convolution:
                         finish,
                     )
 
-    def call(self, make: Callable, operands: tuple, sizes: tuple) -> None:
-        """Call a function that all convolutions of the program share."""
-        call_tile(self.c, (make,), [*operands, *[(self.taps, 0)] * (4 - len(operands))], sizes)
-
-    def transform_filters(self, w: Operand, to: Operand, rows: Any, channels: Any) -> None:
-        """G g G' of some filters and channels."""
-        block = self.block
-        with block.loop(rows, name="r") as r, block.loop(tirx.Div(idx(channels), idx(LANES)), name="c") as c:
-            source = at(w, plus(times(r, self.s.patch), times(c, LANES * self.s.taps)))
-            target = at(to, plus(times(r, self.channels), times(c, LANES)))
-            self.call(transform_filters, (source, target), (self.filter_step,))
-
     def transform_image(self, plane: Operand, to: Operand) -> None:
         """B' d B of the tiles of a band and one channel."""
         with self.block.loop(self.padded // LANES, name="v") as v:
@@ -173,16 +207,7 @@ class _Convolution:
             )
 
             def panel(p: Any, columns: int) -> None:
-                with block.loop(tiles, name="r") as r:
-                    row = block.let(times(r, ROWS))
-                    operands = (
-                        at(left, times(row, self.channels)),
-                        at(right, p),
-                        at(out, plus(times(row, self.padded), p)),
-                        (self.taps, 0),
-                    )
-                    sizes = self.channels, LANES, LANES * self.padded, self.padded, groups, adds
-                    call_tile(self.c, (tile_of_sums, "float32", ROWS, columns, UNROLLED[0]), operands, sizes)
+                self.products((left, right, out), p, columns, (tiles, groups, adds))
 
             if self.padded >= wide:
                 with block.loop(self.padded // wide, name="p") as p:
@@ -338,6 +363,7 @@ def transform_sums() -> Any:
 
 
 __all__ = [
+    "WinogradBlocks",
     "is_enabled",
     "is_winograd",
     "interleaved",

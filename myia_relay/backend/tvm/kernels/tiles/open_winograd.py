@@ -11,30 +11,27 @@ statements emitted into it.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 from tvm import tirx
 
 from ...tir.block import Block, const, idx, load, shuffle, vload
 from ...tir.exact import fence
-from ..direct_conv import ROWS, UNROLLED, VECTORS
+from ..direct_conv import ROWS, VECTORS
 from ..patches import Conv, Operand, at, in_pieces, plus, times
 from ..winograd import (
-    CHANNELS,
     FEW,
-    FILTERS,
     LANES,
     OUT,
     PRODUCTS,
     SEEN,
+    WinogradBlocks,
     interleaved,
     is_enabled,
-    transform_filters,
     transform_image,
     transform_sums,
 )
-from .convolution import TileFunction, call_tile, tile_of_sums
+from .convolution import TileFunction, call_tile
 
 TILES = 96
 """Of a block; panels of three vectors."""
@@ -51,7 +48,7 @@ def is_open_winograd(s: Conv, dtype: str) -> bool:
     return s.channels % LANES == 0 and s.filters % ROWS == 0 and min(s.channels, s.filters) >= FEW
 
 
-class OpenWinograd:
+class OpenWinograd(WinogradBlocks):
     """A convolution of images of open size.
 
     Args:
@@ -81,17 +78,7 @@ class OpenWinograd:
         self.bands = let(_share(self.down, self.rows))
         self.padded = let(times(_share(tirx.Mul(self.rows, self.wide), LANES), LANES))
         self.apart = let(plus(tirx.Mul(plus(self.rows, 1), self.wide), LANES))
-        self.filters, self.channels = min(FILTERS, s.filters), min(CHANNELS, s.channels)
-        # The 36 matrices lie an odd number of vectors apart: elements of the same place would share few places in caches.
-        self.image_step = s.channels * TILES + LANES
-        self.filter_step = self.filters * self.channels + LANES
-        self.sum_step = self.filters * TILES + LANES
-        copies = SEEN * OUT * (2 * TILES + LANES)
-        steps = copies + LANES, *(PRODUCTS * k for k in (self.image_step, self.filter_step, self.sum_step))
-        self.starts = [
-            sum(steps[:k]) for k in range(5)
-        ]  # the last of results: LLVM takes locals for never shared with functions
-        self.size = self.starts[-1] + OUT * OUT * LANES + LANES
+        self.place_parts(SEEN * OUT * (2 * TILES + LANES), TILES)
 
     def forward(self) -> None:
         """y = w * x."""
@@ -152,18 +139,6 @@ class OpenWinograd:
                     source = at(sums, plus(times(r, TILES), tirx.Mul(t, self.wide), along))
                     self.store(source, y, of, block.let(plus(near, r)), row, (left, along))
 
-    def call(self, make: Callable, operands: tuple, sizes: tuple) -> None:
-        """Call a function that all convolutions of the program share."""
-        call_tile(self.c, (make,), [*operands, *[(self.taps, 0)] * (4 - len(operands))], sizes)
-
-    def transform_filters(self, w: Operand, to: Operand, rows: Any, channels: Any) -> None:
-        """G g G' of some filters and channels."""
-        block = self.block
-        with block.loop(rows, name="r") as r, block.loop(tirx.Div(idx(channels), idx(LANES)), name="c") as c:
-            source = at(w, plus(times(r, self.s.patch), times(c, LANES * self.s.taps)))
-            target = at(to, plus(times(r, self.channels), times(c, LANES)))
-            self.call(transform_filters, (source, target), (self.filter_step,))
-
     def multiply(self, filters: Operand, image: Operand, sums: Operand, numbers: tuple[Any, Any, Any]) -> None:
         """The products of a block."""
         block, panel = self.block, VECTORS * LANES
@@ -178,16 +153,7 @@ class OpenWinograd:
             )
 
             def columns(p: Any, width: int) -> None:
-                with block.loop(tiles, name="r") as r:
-                    row = block.let(times(r, ROWS))
-                    operands = (
-                        at(left, times(row, self.channels)),
-                        at(right, p),
-                        at(out, plus(times(row, TILES), p)),
-                        (self.taps, 0),
-                    )
-                    sizes = self.channels, LANES, LANES * TILES, TILES, groups, adds
-                    call_tile(self.c, (tile_of_sums, "float32", ROWS, width, UNROLLED[0]), operands, sizes)
+                self.products((left, right, out), p, width, (tiles, groups, adds))
 
             with block.loop(whole, name="p") as p:
                 columns(block.let(times(p, panel)), panel)
