@@ -77,6 +77,8 @@ class Engine:
         recursion: what is assumed of the results of recursive functions.
         structural: whether values of recursive dataclasses keep their structure in their types.
         uses_data: whether any value was of an algebraic data type.
+        undecided: definitions of modules with type parameters that no argument decides (of what a list is that is always
+            empty) -> whether these are `()` here. They stay open, for what the result meets, unless a recursion needs them.
     """
 
     def __init__(
@@ -105,6 +107,7 @@ class Engine:
         self.with_cells = False  # whether the program has variables that inner functions assign to; see `cells`
         self.iterators = False  # whether the program has made any; see `infer.engine.iterators`
         self.tables: dict[Seq, np.ndarray | None] = {}  # long lists of known numbers as arrays; see `lists.of_table`
+        self.undecided: dict[Graph, bool] = {}
         self.open_sizes = False  # whether the branches of a choice may give arrays of different known sizes
         self.static_lists = False  # whether long lists of known length stay static
         self.spelt_out = 1  # iterations of the loops around that are unrolled because they cannot stay loops

@@ -233,6 +233,13 @@ def another_way(engine: Any, problem: CompileError) -> bool:
     if isinstance(problem, Recaptured):
         problem.make_cell()
         return True
+    if isinstance(problem, Grows):
+        opened = (graph for graph, closed in engine.undecided.items() if not closed)
+        closing = [graph for graph in opened if problem.graph in graphs_reachable(graph)]
+        if closing:
+            engine.undecided.update(dict.fromkeys(closing, True))
+            engine.recursion = RecursionAssumptions(engine.families)
+            return True
     known = isinstance(problem, Grows) and (problem.known or not families.suspects)
     if isinstance(problem, Grows) and known and problem.graph not in engine.unrolled:
         engine.unrolled.add(problem.graph)

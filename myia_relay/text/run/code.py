@@ -14,7 +14,7 @@ from typing import Any
 
 from ...abstract.declared import Arrow, Constructed, InstanceOf
 from ...abstract.references import reference_class
-from ...abstract.types import Array, Data, Scalar, Struct, Type
+from ...abstract.types import Array, Data, Scalar, Struct, Type, tuple_of
 from ...infer.arguments.python_numbers import fits, number
 from ...infer.engine.engine import Engine
 from ...infer.engine.frames import Frame
@@ -36,6 +36,7 @@ from ..terms.show import show
 from ..terms.solver import Solver
 from ..terms.terms import (
     ANY,
+    TYPE,
     ArrowTerm,
     CellTerm,
     DataTerm,
@@ -48,6 +49,7 @@ from ..terms.terms import (
     scalar,
     tensor,
     tuple_term,
+    unknowns,
 )
 from ..terms.unify import Clash
 
@@ -111,7 +113,12 @@ async def call_entry(engine: Engine, frame: Frame, entry: ModuleEntry, args, kwa
     if not entry.scheme.is_plain:
         t, images = instance_for(entry, values)
         env = {id(p): image for p, image in zip(entry.scheme.params, images, strict=True)}
-        types = [Static(TypeValue.of(ground(env[id(p)], {}, entry.lowered.declaration))) for p in needed]
+        # The arguments decide what their types mention, if by functions that are not checked.
+        decided = {id(u) for u in unknowns(*t.params)}
+        free = {id(u): tuple_of() for u in unknowns(t.result) if u.kind == TYPE and id(u) not in decided}
+        if not (free and engine.undecided.setdefault(entry.lowered.graph(entry.name), False)):
+            free = {}
+        types = [Static(TypeValue.of(ground(env[id(p)], free, entry.lowered.declaration))) for p in needed]
     given = [
         taken(engine, frame, v, p, f"argument '{name}' of @{entry.name}", entry)
         for v, p, name in zip(values, t.params, entry.names, strict=True)

@@ -235,4 +235,17 @@ PROGRAMS = [
         (Value("Pair", np.ones((2, 2), F), np.array([1, 2], F)),),
         np.array([[1, 2], [1, 2]], F),
     ),
+    Program(
+        "a recursion makes a list of what no value is of",
+        LIST + OPTION + MAP + "def @main(%l: List[int32]) { @map(fn (%x: int32) { None }, %l) }",
+        (values(5, 6),),
+        values(Value("None"), Value("None")),
+    ),
+    Program(
+        "nested lists that are always empty",
+        LIST
+        + "def @nils(%n: int32) { if (%n < 1) { Nil } else { Cons((Nil, 1), @nils(%n - 1)) } }\ndef @main(%n: int32) { @nils(%n) }",
+        (2,),
+        values((Value("Nil"), 1), (Value("Nil"), 1)),
+    ),
 ]

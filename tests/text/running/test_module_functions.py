@@ -30,6 +30,9 @@ def @id[A](%x: A) -> A { %x }
 def @twice[A](%f: fn (A) -> A, %x: A) -> A { %f(%f(%x)) }
 def @total(%l: List[float32]) -> float32 { match (%l) { Cons(%h, %t) => %h * %h + @total(%t), Nil => 0f, } }
 def @upto(%n: int32) -> List[int32] { if (%n == 0) { Nil } else { Cons(%n, @upto(%n - 1)) } }
+def @empty() { Nil }
+def @nils(%n: int32) { if (%n < 1) { Nil } else { Cons(Nil, @nils(%n - 1)) } }
+def @cons[A](%x: A, %l: List[A]) -> List[A] { Cons(%x, %l) }
 def @cell(%x: float32) -> float32 { let %r = ref(%x); %r := !%r * %x; !%r }
 def @adder(%k: float32) { fn (%x: float32) { %x * %k } }
 """
@@ -329,6 +332,16 @@ def test_python_code_calls_modules(executor):
     assert relay.relay(returns_values, **on)(np.int32(3)).fields[1] == upto(3)
     distance, (values, one) = relay.relay(keywords, **on)(X)
     assert distance == 9 and close(values, X) and one == 1 and type(one).__name__ == "int32"
+
+
+@relay.relay
+def prepends(a, n):
+    return module["cons"](a, module["empty"]()), module["nils"](n)
+
+
+def test_what_a_result_leaves_open(executor):
+    ones, nils = relay.relay(prepends, executor=executor)(F(1), np.int32(2))
+    assert str(ones) == "Cons(np.float32(1.0), Nil())" and str(nils) == "Cons(Nil(), Cons(Nil(), Nil()))"
 
 
 def test_errors_where_python_code_calls_modules():
