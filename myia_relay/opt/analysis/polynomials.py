@@ -24,6 +24,7 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from fractions import Fraction
+from typing import Any
 
 TERMS = 24  # terms of a polynomial that is kept
 DEGREE = 4
@@ -92,7 +93,9 @@ class Polynomial:
         return Polynomial(terms)
 
     def __neg__(self) -> Polynomial:
-        return Polynomial({m: -c for m, c in self.terms.items()})
+        made = object.__new__(Polynomial)
+        made.terms = {m: -c for m, c in self.terms.items()}
+        return made
 
     def __sub__(self, other: Polynomial | int) -> Polynomial:
         return self + -(other if isinstance(other, Polynomial) else Polynomial.of(other))
@@ -116,18 +119,7 @@ class Polynomial:
 
     def at(self, v: Variable, value: Polynomial) -> Polynomial:
         """The polynomial in which a variable is replaced by another polynomial."""
-        *powers, total = self.by_powers(v)
-        for coefficient in reversed(powers):
-            total = total * value + coefficient
-        return total
-
-    def slope(self, v: Variable) -> Polynomial:
-        """The derivative by a variable."""
-        total = Polynomial({})
-        for power, coefficient in enumerate(self.by_powers(v)):
-            if power:
-                total = total + coefficient * Polynomial({(v,) * (power - 1): power})
-        return total
+        return _composed(self.by_powers(v), value)
 
     def divided(self, divisor: int) -> Polynomial | None:
         """The polynomial divided by a number, if the quotient is always an integer; None if it is not, or if deciding
@@ -145,20 +137,59 @@ class Polynomial:
         return quotient
 
 
+def _composed(powers: list[Polynomial], value: Polynomial) -> Polynomial:
+    """The polynomial of a value with these coefficients, the constant one first."""
+    *rest, total = powers
+    for coefficient in reversed(rest):
+        total = total * value + coefficient
+    return total
+
+
+def _slope(powers: list[Polynomial], v: Variable) -> Polynomial:
+    """The derivative by a variable of the polynomial with these coefficients of its powers."""
+    if len(powers) == 2:
+        return powers[1]
+    total = Polynomial({})
+    for power, coefficient in enumerate(powers[1:], 1):
+        total = total + coefficient * Polynomial({(v,) * (power - 1): power})
+    return total
+
+
 def _terms(value: Polynomial | int | Fraction) -> Mapping[Monomial, int | Fraction]:
     return value.terms if isinstance(value, Polynomial) else {(): value}
 
 
 def most(p: Polynomial) -> int | None:
     """A number that a polynomial does not exceed, for integers within the bounds of its variables; None if none is found."""
-    found = _Search().most(p)
+    found = _at_ends(p, True)
+    if found is NotImplemented:
+        found = _Search().most(p)
     return None if found is None else math.floor(found)
 
 
 def least(p: Polynomial) -> int | None:
     """A number that a polynomial does not fall below; None if none is found."""
-    found = most(-p)
-    return None if found is None else -found
+    found = _at_ends(p, False)
+    if found is NotImplemented:
+        found = most(-p)
+        return None if found is None else -found
+    return None if found is None else math.ceil(found)
+
+
+def _at_ends(p: Polynomial, greatest: bool) -> Any:
+    """The greatest or least value of a sum of multiples of variables whose bounds are numbers, which most polynomials are; None
+    if there is none, `NotImplemented` for other polynomials."""
+    total: int | Fraction | None = 0
+    for monomial, coefficient in p.terms.items():
+        number: int | Fraction | None = 1
+        if monomial:
+            v = monomial[0]
+            end = v.high if (coefficient > 0) is greatest else v.low
+            number = None if end is None else end.number
+            if len(monomial) > 1 or end is not None and number is None:
+                return NotImplemented
+        total = None if total is None or number is None else total + coefficient * number
+    return total
 
 
 class _Search:
@@ -174,16 +205,16 @@ class _Search:
         if self.steps > STEPS or not p.is_small:
             return None
         v = p.variables()[0]
-        slope = p.slope(v)
-        if self.rises(slope):
-            return self.most(p.at(v, v.high)) if v.high is not None else None
-        if self.rises(-slope):
-            return self.most(p.at(v, v.low)) if v.low is not None else None
         powers = p.by_powers(v)
+        slope = _slope(powers, v)
+        if self.rises(slope):
+            return self.most(_composed(powers, v.high)) if v.high is not None else None
+        if self.rises(-slope):
+            return self.most(_composed(powers, v.low)) if v.low is not None else None
         if len(powers) > 3 or v.low is None or v.high is None:
             return None
         if len(powers) == 2 or self.rises(powers[2]):  # linear or convex: at an end
-            ends = [self.most(p.at(v, end)) for end in (v.low, v.high)]
+            ends = [self.most(_composed(powers, end)) for end in (v.low, v.high)]
             known = [end for end in ends if end is not None]
             return max(known) if len(known) == len(ends) else None
         numbers = [c.number for c in powers if c.number is not None]
@@ -194,6 +225,8 @@ class _Search:
 
     def rises(self, slope: Polynomial) -> bool:
         """Whether a polynomial is never negative."""
+        if (number := slope.number) is not None:
+            return number >= 0
         low = self.most(-slope)
         return low is not None and low <= 0
 

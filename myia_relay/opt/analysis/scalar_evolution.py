@@ -138,8 +138,12 @@ class Forms:
         """What a comparison is known to be."""
         more, less, number = COMPARED[node.fn.name]
         x, y = (self.form(node.args[k], facts) for k in (more, less))
-        low, high = least(x - y + number), most(x - y + number)
-        return TRUE if low is not None and low >= 0 else FALSE if high is not None and high < 0 else (0, 1)
+        difference = x - y + number
+        low = least(difference)
+        if low is not None and low >= 0:
+            return TRUE
+        high = most(difference)
+        return FALSE if high is not None and high < 0 else (0, 1)
 
 
 def _decided(name: str, value: Interval, other: Interval) -> bool:
