@@ -22,6 +22,7 @@ from ..ir.build import Builder
 from ..ir.node import Apply, Constant, Graph, Node, applied
 from ..ir.prim import REGISTRY
 from ..ir.rewrite import emit_like
+from ..prims.ops.nn import with_gaps
 from ..utils.errors import InternalError
 from .annotation import KEEP, RULES
 from .graphs import constant_of, evaluated, static_nodes
@@ -155,7 +156,9 @@ class _Realisation:
         """A sum of products, in int32."""
         name, attrs = node.fn.name, node.attrs
         if name == "conv2d":
-            return Steps(self.emit("conv2d_integer", args[0].node, args[1].node, **attrs))
+            spread = with_gaps(self.b.var(args[1].node), attrs.get("dilations"))
+            rest = {key: value for key, value in attrs.items() if key != "dilations"}
+            return Steps(self.emit("conv2d_integer", args[0].node, spread.node, **rest))
         x, w = (a.node for a in (args if name == "dot" else args[::-1]))
         assert isinstance(w, Constant)
         rows = attrs["transpose_b"] if name == "dot" else not attrs["transpose"]

@@ -300,6 +300,10 @@ for _kind in (np.uint8, np.int8):
     example(
         "depthwise_words", ints(2, 2, 5, 6, low=0, high=100, dtype=_kind), _words, kernel=(2, 3), strides=(1, 2), fill=9
     )
+_dilated = {"strides": (1, 2), "padding": ((1, 0), (2, 1)), "groups": 1, "dilations": (2, 3)}
+example("conv2d", uniform(2, 2, 5, 6), uniform(2, 2, 2, 3), **_dilated)
+example("conv2d_grad_input", uniform(2, 2, 4, 2), uniform(2, 2, 2, 3), in_shape=(5, 6), **_dilated)
+example("conv2d_grad_weight", uniform(2, 2, 5, 6), uniform(2, 2, 4, 2), kernel=(2, 3), **_dilated)
 example("conv2d_grad_input", uniform(2, 3, 3, 3), uniform(3, 2, 3, 2), in_shape=(5, 4))
 example("conv2d_grad_input", uniform(1, 3, 2, 6), uniform(3, 2, 3, 2), in_shape=(5, 4), **_padded)
 example("conv2d_grad_weight", uniform(2, 2, 5, 4), uniform(2, 3, 3, 3), kernel=(3, 2))

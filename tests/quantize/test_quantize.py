@@ -272,3 +272,20 @@ def test_the_simulated_model_is_trained():
     np.testing.assert_array_equal(tuned(data[1]), tuned.simulated(data[1]))
     with pytest.raises(TypeError_, match=r"inputs as in calibration, float32\[2, 8, 8\]"):
         simulated(np.zeros((2, 9, 9), np.float32))
+
+
+@relay_model
+def gapped(x: Tensor[Float, (8, 9, 16)]) -> Tensor[Float, (6, 9, 16)]:
+    y = relay.relu(relay.conv2d(x, num_filter=8, ksize=3, padding=2, dilation=2, groups=8))
+    return relay.conv2d(y, num_filter=6, ksize=3, padding=(3, 2), dilation=(3, 2))
+
+
+def test_depthwise_convolutions_of_signed_numbers_and_dilated_ones():
+    """LLVM did not come to an end over the first of these."""
+    model, data = made(gapped), [RNG.standard_normal((8, 9, 16)).astype(np.float32) for _ in range(3)]
+    quantised = relay.quantize(model, data, show_progress=False)
+    names = [n.fn.name for n in quantised.graph().nodes]
+    assert names.count("conv2d_integer") == 2
+    for x in data:
+        np.testing.assert_allclose(quantised(x), quantised.interpret(x), 1e-6, 1e-6)
+        assert 0 < relative(quantised(x), model(x)) < 0.1

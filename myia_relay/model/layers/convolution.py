@@ -2,7 +2,7 @@
 flipped.
 
 Those of sequences and volumes are that of images: a sequence is an image of height 1, and the windows of a volume along its depth
-become channels. For dilated filters see `prims.api.images.dilated`; along a depth, and transposed, they have zeros in between.
+become channels. For dilated filters see `prims.api.images.dilated`.
 """
 
 from __future__ import annotations
@@ -42,8 +42,8 @@ def _parts(name: str, axes: int, x, num_filter, ksize, groups, no_bias, transpos
     return {"weight": Weight((*shape, *kernel))} | bias(no_bias, filters)
 
 
-def _filters(b: Builder, x: Var, weight, dilation, axes: int, name: str) -> tuple[Var, Var, tuple[int, ...]]:
-    """Images and filters in one dtype, the filters dilated, and their windows.
+def _filters(b: Builder, x: Var, weight, axes: int, name: str) -> tuple[Var, Var, tuple[int, ...]]:
+    """Images and filters in one dtype, and the windows.
 
     Raises:
         ShapeError: the filters have another number of axes, or windows of unknown size.
@@ -57,9 +57,6 @@ def _filters(b: Builder, x: Var, weight, dilation, axes: int, name: str) -> tupl
             f"{name}: {what} of filters must be known when compiling, and these have shape "
             f"{show_shape(weight.shape)}; annotate them with numbers instead of names"
         )
-    gaps = (0, 0, *(d - 1 for d in windows(dilation, "dilation", axes)))
-    if any(gaps):
-        weight = pad(weight, weight.const(0), low=(0,) * len(gaps), high=(0,) * len(gaps), interior=gaps)
     return x, weight, tuple(map(known_size, weight.shape[2:]))
 
 
@@ -108,7 +105,7 @@ def conv2d(b: Builder, x, weight, bias=None, strides=1, padding="valid", groups=
     """
     x, added = images(b, x, "relay.conv2d")
     spread = windows(dilation, "dilation", 2)
-    x, weight, kernel = _filters(b, x, weight, 1, 2, "relay.conv2d")
+    x, weight, kernel = _filters(b, x, weight, 2, "relay.conv2d")
     steps = windows(strides, "strides", 2)
     spans = tuple((k - 1) * d + 1 for k, d in zip(kernel, spread, strict=True))
     sides = resolve_padding(padding, x.shape[2:], spans, steps)
@@ -138,7 +135,7 @@ def conv1d(b: Builder, x, weight, bias=None, strides=1, padding="valid", groups=
     """
     x, added = images(b, x, "relay.conv1d", 1)
     (gap,) = windows(dilation, "dilation", 1)
-    x, weight, (taps,) = _filters(b, x, weight, 1, 1, "relay.conv1d")
+    x, weight, (taps,) = _filters(b, x, weight, 1, "relay.conv1d")
     steps = windows(strides, "strides", 1)
     sides = resolve_padding(padding, x.shape[2:], ((taps - 1) * gap + 1,), steps)
     image, filters = (reshape(v, shape=(*v.shape[:2], 1, v.shape[2])) for v in (x, weight))
@@ -175,11 +172,11 @@ def conv3d(b: Builder, x, weight, bias=None, strides=1, padding="valid", groups=
     x, added = images(b, x, name, 3)
     spread = windows(dilation, "dilation", 3)
     # Along the depth windows are taken one by one, so nothing need be dilated there.
-    x, weight, kernel = _filters(b, x, weight, (1, *spread[1:]), 3, name)
-    taps, *kernel = kernel
-    reach = (taps - 1) * spread[0] + 1
+    x, weight, kernel = _filters(b, x, weight, 3, name)
+    taps = kernel[0]
+    reach, *window = ((k - 1) * d + 1 for k, d in zip(kernel, spread, strict=True))
     steps = windows(strides, "strides", 3)
-    (front, back), *sides = resolve_padding(padding, x.shape[2:], (reach, *kernel), steps)
+    (front, back), *sides = resolve_padding(padding, x.shape[2:], (reach, *window), steps)
     if front or back:
         low, high = (0, 0, front, 0, 0), (0, 0, back, 0, 0)
         x = pad(x, x.const(0), low=low, high=high, interior=(0,) * 5)
@@ -191,8 +188,8 @@ def conv3d(b: Builder, x, weight, bias=None, strides=1, padding="valid", groups=
     layers = [slice_(x, starts=(0, 0, k * spread[0], 0, 0), sizes=sizes, steps=stride) for k in range(taps)]
     windowed = transpose(stack(*layers, axis=2), perm=(0, 3, 1, 2, 4, 5))  # (N, D', C, kd, H, W)
     image = reshape(windowed, shape=(n * depth, c * taps, h, w))
-    filters = reshape(weight, shape=(weight.shape[0], weight.shape[1] * taps, *kernel))
-    out = nn.conv2d(image, filters, strides=steps[1:], padding=tuple(sides), groups=groups)
+    filters = reshape(weight, shape=(weight.shape[0], weight.shape[1] * taps, *kernel[1:]))
+    out = dilated_conv2d(image, filters, steps[1:], tuple(sides), groups, spread[1:])
     out = transpose(reshape(out, shape=(n, depth, *out.shape[1:])), perm=(0, 2, 1, 3, 4))
     return without_batch(_with_bias(b, out, bias, weight.shape[0], name), added)
 
@@ -248,7 +245,9 @@ def conv_transpose2d(
     """
     name = "relay.conv_transpose2d"
     x, added = images(b, x, name)
-    x, weight, kernel = _filters(b, x, weight, dilation, 2, name)
+    x, weight, kernel = _filters(b, x, weight, 2, name)
+    spread = windows(dilation, "dilation", 2)
+    window = nn.extents(kernel, spread)
     if weight.shape[0] != x.shape[1]:
         raise ShapeError(
             f"{name}: filters of shape {show_shape(weight.shape)} take {weight.shape[0]} channels, and the image of shape "
@@ -261,13 +260,14 @@ def conv_transpose2d(
             f"{name}: output_padding={output_padding!r} is an int, or two, at least 0 and below the strides"
         )
     if isinstance(padding, str) and padding.lower() == "same":
-        over = [k - s for k, s in zip(kernel, steps)]
+        over = [k - s for k, s in zip(window, steps)]
         sides = tuple((max(o, 0) // 2, max(o, 0) - max(o, 0) // 2) for o in over)
         extra = tuple(max(-o, 0) for o in over)
     else:
-        sides = resolve_padding(padding, x.shape[2:], kernel, steps)
-    size = tuple((n - 1) * s + k - sum(side) + e for n, s, k, side, e in zip(x.shape[2:], steps, kernel, sides, extra))
+        sides = resolve_padding(padding, x.shape[2:], window, steps)
+    size = tuple((n - 1) * s + k - sum(side) + e for n, s, k, side, e in zip(x.shape[2:], steps, window, sides, extra))
     if any(isinstance(n, int) and n < 1 for n in size):
         raise ShapeError(f"{name}: padding={padding!r} leaves nothing of an image of shape {show_shape(x.shape)}")
-    out = nn.conv2d_grad_input(x, weight, in_shape=size, strides=steps, padding=sides, groups=groups)
+    attrs = {"strides": steps, "padding": sides, "groups": groups, **nn.gaps(spread)}
+    out = nn.conv2d_grad_input(x, weight, in_shape=size, **attrs)
     return without_batch(_with_bias(b, out, bias, weight.shape[1] * groups, name), added)

@@ -23,6 +23,7 @@ from ...ir.build import Builder
 from ...ir.node import Apply, Constant, Graph, Node, applied, applies
 from ...ir.prim import REGISTRY
 from ...ir.rewrite import Rewriter
+from ...prims.ops.nn import with_gaps
 
 SMALL = ("uint8", "int8")
 TERMS = (1 << 31) // (255 * 255) - 1
@@ -95,7 +96,9 @@ def _in_integers(b: Builder, node: Apply, args: tuple[Node, ...], attrs: Mapping
     bytes_alone = left.zero is None and right.zero is None and right.integers.type.dtype == "int8"
     x, w = (_operand(b, each, bytes_alone) for each in (left, right))
     if applied(node) == "conv2d":
-        sums = b.emit(REGISTRY["conv2d_integer"], (x, w), dict(attrs))
+        spread = with_gaps(b.var(w), attrs.get("dilations"))
+        rest = {key: value for key, value in attrs.items() if key != "dilations"}
+        sums = b.emit(REGISTRY["conv2d_integer"], (x, spread.node), rest)
     else:
         if attrs["transpose_a"]:
             return None

@@ -16,6 +16,7 @@ import numpy as np
 from ...abstract.dims import DimLike
 from ...abstract.types import FLOATS, Array
 from ...ir.axes import Axes, Relation
+from ...ir.build import Var
 from ...ir.prim import primitive
 from ...utils.errors import ShapeError
 from ..rules.batching import materialise_all, merge, unmerge
@@ -23,7 +24,7 @@ from ..rules.broadcast import reshape, shape_of
 from ..rules.forward import bilinear, linear
 from ..rules.relations import require_array, same_dtype, same_size, show_shape
 from ..rules.wide_sums import sums_in_float32
-from .shape import transpose
+from .shape import pad, transpose
 
 
 def window_count(size: DimLike, kernel: int, stride: int, padding: tuple[int, int]) -> DimLike:
@@ -39,6 +40,14 @@ def extents(ksize, dilations) -> tuple[int, int]:
 def gaps(dilations) -> dict[str, tuple[int, ...]]:
     """The attribute for the distances of elements of a window; none where they are neighbours."""
     return {"dilations": tuple(dilations)} if any(d != 1 for d in dilations) else {}
+
+
+def with_gaps(w: Var, dilations: tuple[int, int] | None) -> Var:
+    """Filters (O, C, kh, kw) with zeros between their elements, for what knows no distances; None stands for neighbours."""
+    if dilations is None:
+        return w
+    between = (0, 0, *(d - 1 for d in dilations))
+    return pad(w, w.const(0), low=(0,) * 4, high=(0,) * 4, interior=between)
 
 
 def _windows(x, ksize, strides, dilations=(1, 1)):
@@ -78,11 +87,11 @@ def _grouped(x, groups: int):
     return x.reshape(n, groups, c // groups, *rest)
 
 
-def _check_window(name, size, kernel, padding):
-    for have, k, pad in zip(size, kernel, padding, strict=True):
-        if isinstance(have, int) and have + sum(pad) < k:
+def _check_window(name, size, window, padding):
+    for have, k, around in zip(size, window, padding, strict=True):
+        if isinstance(have, int) and have + sum(around) < k:
             raise ShapeError(
-                f"{name}: a window of {show_shape(kernel)} does not fit into an image of {show_shape(size)} with "
+                f"{name}: a window of {show_shape(window)} does not fit into an image of {show_shape(size)} with "
                 f"padding {tuple(padding)}; use a smaller window, or padding='same'"
             )
 
@@ -105,7 +114,7 @@ def _convolved(text: str) -> Axes:
 
 @primitive("opaque", axes=_convolved("nc..,oc..->no.."))
 @sums_in_float32
-def conv2d(x, w, *, strides=(1, 1), padding=((0, 0), (0, 0)), groups=1):
+def conv2d(x, w, *, strides=(1, 1), padding=((0, 0), (0, 0)), groups=1, dilations=(1, 1)):
     """Two-dimensional convolution.
 
     Args:
@@ -114,20 +123,21 @@ def conv2d(x, w, *, strides=(1, 1), padding=((0, 0), (0, 0)), groups=1):
         strides: (vertical, horizontal).
         padding: zeros around the image, ((top, bottom), (left, right)).
         groups: channels and filters fall into that many groups that do not see each other.
+        dilations: the distances of the elements of a window.
 
     Returns:
-        (N, O, H', W') with H' = (H + top + bottom - kh) // stride + 1. Costs 2 N O H' W' (C / groups) kh kw
+        (N, O, H', W') with H' = (H + top + bottom - (kh - 1) dilation - 1) // stride + 1. Costs 2 N O H' W' (C / groups) kh kw
         operations.
     """
     w = np.asarray(w)
-    windows = _grouped(_windows(_pad(x, padding), w.shape[2:], strides), groups)
+    windows = _grouped(_windows(_pad(x, padding), w.shape[2:], strides, dilations), groups)
     filters = w.reshape(groups, w.shape[0] // groups, *w.shape[1:])
     out = np.einsum("ngchwij,gocij->ngohw", windows, filters, optimize=True)
     return np.ascontiguousarray(out.reshape(out.shape[0], w.shape[0], *out.shape[3:]))
 
 
 @conv2d.infer
-def _(x, w, *, strides=(1, 1), padding=((0, 0), (0, 0)), groups=1):
+def _(x, w, *, strides=(1, 1), padding=((0, 0), (0, 0)), groups=1, dilations=(1, 1)):
     require_array("conv2d", x, 4, FLOATS)
     require_array("conv2d", w, 4, FLOATS)
     n, c, h, width = x.shape
@@ -137,14 +147,14 @@ def _(x, w, *, strides=(1, 1), padding=((0, 0), (0, 0)), groups=1):
             f"conv2d: an image of shape {show_shape(x.shape)} has {c} channels, and filters of shape "
             f"{show_shape(w.shape)} with groups={groups} take {per_group * groups}"
         )
-    _check_window("conv2d", (h, width), (kh, kw), padding)
-    out = (window_count(h, kh, strides[0], padding[0]), window_count(width, kw, strides[1], padding[1]))
+    window = extents((kh, kw), dilations)
+    _check_window("conv2d", (h, width), window, padding)
+    out = tuple(window_count(*of) for of in zip((h, width), window, strides, padding, strict=True))
     return Array(same_dtype("conv2d", x, w), (n, o, *out))
 
 
 @conv2d.vjp
-def _(x, w, out, dout, *, strides=(1, 1), padding=((0, 0), (0, 0)), groups=1):
-    attrs = {"strides": strides, "padding": padding, "groups": groups}
+def _(x, w, out, dout, **attrs):
     return (
         conv2d_grad_input(dout, w, in_shape=shape_of(x)[2:], **attrs),
         conv2d_grad_weight(x, dout, kernel=shape_of(w)[2:], **attrs),
@@ -177,7 +187,7 @@ def _(size, batched, x, w, *, groups=1, **attrs):
 
 @primitive("opaque", axes=_convolved("no..,oc..->nc.."))
 @sums_in_float32
-def conv2d_grad_input(dout, w, *, in_shape, strides=(1, 1), padding=((0, 0), (0, 0)), groups=1):
+def conv2d_grad_input(dout, w, *, in_shape, strides=(1, 1), padding=((0, 0), (0, 0)), groups=1, dilations=(1, 1)):
     """The cotangent of the images of `conv2d`: what reaches each pixel through all windows it is in.
 
     Args:
@@ -193,12 +203,12 @@ def conv2d_grad_input(dout, w, *, in_shape, strides=(1, 1), padding=((0, 0), (0,
     values = np.einsum("ngohw,gocij->ngchwij", _grouped(dout, groups), filters, optimize=True)
     values = values.reshape(values.shape[0], -1, *values.shape[3:])
     out = np.zeros((*values.shape[:2], *_padded(in_shape, padding)), dtype=dout.dtype)
-    _add_windows(out, values, strides)
+    _add_windows(out, values, strides, dilations)
     return np.ascontiguousarray(_crop(out, padding, in_shape))
 
 
 @conv2d_grad_input.infer
-def _(dout, w, *, in_shape, strides=(1, 1), padding=((0, 0), (0, 0)), groups=1):
+def _(dout, w, *, in_shape, strides=(1, 1), padding=((0, 0), (0, 0)), groups=1, dilations=(1, 1)):
     require_array("conv2d_grad_input", dout, 4, FLOATS)
     require_array("conv2d_grad_input", w, 4, FLOATS)
     same_dtype("conv2d_grad_input", dout, w)
@@ -225,7 +235,7 @@ def _(size, batched, dout, w, *, groups=1, **attrs):
 
 @primitive("opaque", axes=_convolved("nc..,no..->oc.."))
 @sums_in_float32
-def conv2d_grad_weight(x, dout, *, kernel, strides=(1, 1), padding=((0, 0), (0, 0)), groups=1):
+def conv2d_grad_weight(x, dout, *, kernel, strides=(1, 1), padding=((0, 0), (0, 0)), groups=1, dilations=(1, 1)):
     """The cotangent of the filters of `conv2d`: each window times the cotangent of what it gave, summed.
 
     Args:
@@ -236,13 +246,13 @@ def conv2d_grad_weight(x, dout, *, kernel, strides=(1, 1), padding=((0, 0), (0, 
     Returns:
         (O, C / groups, kh, kw).
     """
-    windows = _grouped(_windows(_pad(x, padding), kernel, strides), groups)
+    windows = _grouped(_windows(_pad(x, padding), kernel, strides, dilations), groups)
     out = np.einsum("ngohw,ngchwij->gocij", _grouped(np.asarray(dout), groups), windows, optimize=True)
     return np.ascontiguousarray(out.reshape(-1, *out.shape[2:]))
 
 
 @conv2d_grad_weight.infer
-def _(x, dout, *, kernel, strides=(1, 1), padding=((0, 0), (0, 0)), groups=1):
+def _(x, dout, *, kernel, strides=(1, 1), padding=((0, 0), (0, 0)), groups=1, dilations=(1, 1)):
     require_array("conv2d_grad_weight", x, 4, FLOATS)
     require_array("conv2d_grad_weight", dout, 4, FLOATS)
     same_dtype("conv2d_grad_weight", x, dout)

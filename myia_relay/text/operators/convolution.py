@@ -1,7 +1,7 @@
 """Convolutions over one, two and three axes, and their transposes; in any layout, with strides, dilation and groups.
 
-All become the convolution of images of `prims`: a dilated window is one with zeros between its elements, one axis is an image
-one pixel high, the taps along a third axis are further channels. A transposed convolution is the adjoint of a convolution.
+All become the convolution of images of `prims`: one axis is an image one pixel high, the taps along a third axis are further
+channels. A transposed convolution is the adjoint of a convolution.
 """
 
 from __future__ import annotations
@@ -180,13 +180,12 @@ def convolved(
         raise TypeError_(f'{name} of {x.dtype} is not supported; convert it with cast(.., dtype="float32")')
     if axes == 3:
         return _volumes(x, w, steps, sides, dilation, groups, name)
-    if any(d != 1 for d in dilation):
-        w = padded(w, ((0, 0),) * axes, 0, [d - 1 for d in dilation])
+    gaps = nn.gaps((*(1,) * (2 - axes), *dilation))
     if axes == 2:
-        return nn.conv2d(x, w, strides=tuple(steps), padding=sides, groups=groups)
+        return nn.conv2d(x, w, strides=tuple(steps), padding=sides, groups=groups, **gaps)
     n, c, width = x.shape
     image, filters = reshaped(x, [n, c, 1, width]), reshaped(w, [*w.shape[:2], 1, w.shape[2]])
-    out = nn.conv2d(image, filters, strides=(1, *steps), padding=((0, 0), *sides), groups=groups)
+    out = nn.conv2d(image, filters, strides=(1, *steps), padding=((0, 0), *sides), groups=groups, **gaps)
     return reshaped(out, [n, w.shape[0], out.shape[3]])
 
 
@@ -293,13 +292,13 @@ def transposed(
         out = transposed(image, filters, (1, *steps), ((0, 0), *sides), (1, *dilation), (0, *extra), groups, name)
         return reshaped(out, [*out.shape[:2], out.shape[3]])
     if axes == 2:
-        if any(d != 1 for d in dilation):
-            w = padded(w, ((0, 0),) * 2, 0, [d - 1 for d in dilation])
+        window = nn.extents(w.shape[2:], dilation)
         size = tuple(
             (h - 1) * s + k - p[0] - p[1] + e
-            for h, s, k, p, e in zip(x.shape[2:], steps, w.shape[2:], sides, extra, strict=True)
+            for h, s, k, p, e in zip(x.shape[2:], steps, window, sides, extra, strict=True)
         )
-        return nn.conv2d_grad_input(x, w, in_shape=size, strides=tuple(steps), padding=sides, groups=groups)
+        attrs = {"strides": tuple(steps), "padding": sides, "groups": groups, **nn.gaps(dilation)}
+        return nn.conv2d_grad_input(x, w, in_shape=size, **attrs)
     # Three axes: zeros between the elements, then a convolution with the filters turned around.
     inputs, per_group = w.shape[0] // groups, w.shape[1]
     turned = reshaped(w, [groups, inputs, per_group, *w.shape[2:]])

@@ -91,24 +91,29 @@ def _sides(padding: Any) -> tuple[int, ...]:
     return top, left, bottom, right
 
 
+def _gaps(attrs: dict[str, Any]) -> dict[str, Any]:
+    return {"dilation": attrs["dilations"]} if set(attrs.get("dilations", ())) - {1} else {}
+
+
 def _conv2d(node: Any, args: tuple[Expression, ...], attrs: dict[str, Any]) -> Expression | None:
     if len(node.args[0].type.shape) != 4 or node.args[0].type.dtype not in FLOATS:
         return None
     groups: dict[str, Any] = {"groups": attrs["groups"]} if attrs["groups"] != 1 else {}
-    return apply("nn.conv2d", *args, strides=attrs["strides"], padding=_sides(attrs["padding"]), **groups)
+    return apply(
+        "nn.conv2d", *args, strides=attrs["strides"], padding=_sides(attrs["padding"]), **groups, **_gaps(attrs)
+    )
 
 
 def _max_pool(node: Any, args: tuple[Expression, ...], attrs: dict[str, Any]) -> Expression | None:
     if len(node.args[0].type.shape) != 4 or node.args[0].type.dtype not in FLOATS:
         return None
-    gaps: dict[str, Any] = {"dilation": attrs["dilations"]} if set(attrs.get("dilations", ())) - {1} else {}
     return apply(
         "nn.max_pool2d",
         *args,
         pool_size=attrs["ksize"],
         strides=attrs["strides"],
         padding=_sides(attrs["padding"]),
-        **gaps,
+        **_gaps(attrs),
     )
 
 

@@ -96,7 +96,7 @@ def test_a_bound_is_searched_for_in_so_many_steps(monkeypatch):
         (i, 0, 9),
         (j, 2, 9),
         (p, 2, 18),
-    ):  # bounds that are numbers need none; and what is left without a variable
+    ):  # none where bounds are numbers
         x = Polynomial.of(x) if isinstance(x, Variable) else x
         for allowed in range(6):
             monkeypatch.setattr(polynomials, "STEPS", allowed)

@@ -43,23 +43,23 @@ class Copies:
     @property
     def phases(self) -> list[int]:
         """The remainders of rows that windows see."""
-        return sorted({kh % self.s.strides[0] for kh in range(self.s.kernel[0])})
+        return sorted({kh * self.s.dilations[0] % self.s.strides[0] for kh in range(self.s.kernel[0])})
 
     @property
     def columns(self) -> list[int]:
         """The columns of the window that begin a copy."""
-        wide = self.s.kernel[1]
-        return list(range(wide)) if self.shifted else sorted({kw % self.s.strides[1] for kw in range(wide)})
+        columns = range(0, self.s.extents[1], self.s.dilations[1])
+        return list(columns) if self.shifted else sorted({column % self.s.strides[1] for column in columns})
 
     @property
     def width(self) -> int:
         """Elements of a row of a copy."""
-        return self.s.out_width + (0 if self.shifted else (self.s.kernel[1] - 1) // self.s.strides[1])
+        return self.s.out_width + (0 if self.shifted else (self.s.extents[1] - 1) // self.s.strides[1])
 
     @property
     def height(self) -> int:
         """Rows of a copy."""
-        return self.rows + (self.s.kernel[0] - 1) // self.s.strides[0]
+        return self.rows + (self.s.extents[0] - 1) // self.s.strides[0]
 
     @property
     def size(self) -> int:
@@ -77,6 +77,7 @@ class Copies:
     def offset(self, kh: int, kw: int) -> int:
         """Where the first element lies that a tap reads."""
         down, along = self.s.strides
+        kh, kw = kh * self.s.dilations[0], kw * self.s.dilations[1]
         column = kw if self.shifted else kw % along
         return self._start(kh % down, column) + kh // down * self.width + (kw - column) // along
 

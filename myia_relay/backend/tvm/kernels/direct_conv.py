@@ -167,7 +167,8 @@ class Blocks:
         s, wide, lanes = self.s, self.wide, lanes_for(self.dtype)
         if self.copies is None:
             return self.channels * (wide + lanes) * ITEM[self.dtype]
-        rows = [len(range(phase, s.kernel[0], s.strides[0])) for phase in self.copies.phases]
+        down = s.strides[0] if s.dilations[0] == 1 else 1
+        rows = [len(range(phase, s.kernel[0], down)) for phase in self.copies.phases]
         runs = [min(wide + (count - 1) * s.out_width, count * wide) + lanes for count in rows]
         return self.channels * s.kernel[1] * sum(runs) * ITEM[self.dtype]
 

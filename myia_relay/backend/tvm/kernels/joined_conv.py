@@ -36,7 +36,7 @@ COLUMNS = 256  # of a matrix: more make no product faster
 
 def is_joined(s: Conv, n: Any) -> bool:
     """Whether a batch of n samples is convolved so."""
-    return isinstance(n, int) and n > 1 and s.positions <= POSITIONS and s.weights >= WEIGHTS
+    return isinstance(n, int) and n > 1 and s.dilations == (1, 1) and s.positions <= POSITIONS and s.weights >= WEIGHTS
 
 
 def scratch_size(s: Conv, n: int) -> int:

@@ -266,8 +266,10 @@ def _conv_shape(c: Call, image: tuple, filters: int, per_group: int, kernel: tup
 
 def _shape_of(attrs: Any, image: tuple, filters: int, per_group: int, kernel: tuple) -> Conv:
     (height, width), ((top, bottom), (left, right)) = image, attrs["padding"]
-    pads = top, bottom, left, right
-    return Conv(per_group, height, width, filters // attrs["groups"], tuple(kernel), tuple(attrs["strides"]), pads)
+    pads, (down, across) = (top, bottom, left, right), attrs.get("dilations", (1, 1))
+    dilations = down if kernel[0] != 1 else 1, across if kernel[1] != 1 else 1
+    filters //= attrs["groups"]
+    return Conv(per_group, height, width, filters, tuple(kernel), tuple(attrs["strides"]), pads, dilations)
 
 
 def takes_epilogue(node: Apply, root: Apply) -> bool:
@@ -289,6 +291,8 @@ def takes_epilogue(node: Apply, root: Apply) -> bool:
 
 def _own_kernel(s: Conv, groups: int, dtype: str) -> Any:
     """What computes a convolution of so many groups of a shape without the BLAS, if that is quicker."""
+    if any(step != 1 and gap != 1 for step, gap in zip(s.strides, s.dilations)):
+        return None
     if is_depthwise(s, groups, dtype):
         return depthwise_conv
     if is_winograd(s, dtype):

@@ -16,6 +16,7 @@ from typing import Any
 
 from tvm import tirx
 
+from ....prims.ops.nn import extents
 from ..tir.block import Block, const, idx, load, vload
 from ..tir.pipeline import lanes as vector_lanes
 from ..tir.vecmath import elementwise
@@ -31,16 +32,22 @@ class Windows:
     kernel: tuple[int, int]
     strides: tuple[int, int]
     pads: tuple[int, int, int, int]  # top, bottom, left, right
+    dilations: tuple[int, int] = (1, 1)
+
+    @property
+    def extents(self) -> tuple[int, int]:
+        """The size of a window, with the gaps between its elements."""
+        return extents(self.kernel, self.dilations)
 
     @property
     def out_height(self) -> int:
         """Rows of the result."""
-        return (self.height + self.pads[0] + self.pads[1] - self.kernel[0]) // self.strides[0] + 1
+        return (self.height + self.pads[0] + self.pads[1] - self.extents[0]) // self.strides[0] + 1
 
     @property
     def out_width(self) -> int:
         """Columns of the result."""
-        return (self.width + self.pads[2] + self.pads[3] - self.kernel[1]) // self.strides[1] + 1
+        return (self.width + self.pads[2] + self.pads[3] - self.extents[1]) // self.strides[1] + 1
 
 
 @dataclass(frozen=True)
@@ -54,6 +61,7 @@ class Conv(Windows):
     kernel: tuple[int, int]
     strides: tuple[int, int] = (1, 1)
     pads: tuple[int, int, int, int] = (0, 0, 0, 0)  # top, bottom, left, right
+    dilations: tuple[int, int] = (1, 1)
 
     @property
     def positions(self) -> int:
@@ -184,9 +192,9 @@ def _rows(b: Block, s: Conv, begin: Any, count: Any, body: Callable[[Any, Any, A
 
 def _columns(s: Conv, kw: int) -> tuple[int, int]:
     """The range of output columns whose input column under kernel column kw exists."""
-    stride, left = s.strides[1], s.pads[2]
-    low = max(0, -((kw - left) // stride)) if kw < left else 0
-    high = min(s.out_width, (s.width - 1 + left - kw) // stride + 1)
+    stride, start = s.strides[1], kw * s.dilations[1] - s.pads[2]
+    low = max(0, -(start // stride))
+    high = min(s.out_width, (s.width - 1 - start) // stride + 1)
     return min(low, s.out_width), max(high, min(low, s.out_width))
 
 
@@ -194,7 +202,7 @@ def _source_row(
     b: Block, s: Conv, oh: Any, kh: Any, inside: Callable[[Any], None], outside: Callable[[], None]
 ) -> None:
     """Calls inside(input row) for an output row and kernel row, or outside() where that is padding."""
-    ih = tirx.Add(times(oh, s.strides[0]), tirx.Sub(kh, idx(s.pads[0])))
+    ih = tirx.Add(times(oh, s.strides[0]), tirx.Sub(idx(times(kh, s.dilations[0])), idx(s.pads[0])))
     if s.pads[0] == 0 and s.pads[1] == 0:
         inside(ih)
         return
@@ -221,7 +229,7 @@ def im2col(b: Block, s: Conv, x: Operand, col: Operand, begin: Any = 0, count: A
 
             def inside(ih: Any) -> None:
                 zero(0, low)
-                first = plus(kw, low * s.strides[1] - s.pads[2])
+                first = plus(times(kw, s.dilations[1]), low * s.strides[1] - s.pads[2])
                 source = at(x, tirx.Add(times(plus(times(c, s.height), ih), s.width), idx(first)))
                 target = at(to, low)
                 if s.strides[1] == 1:
@@ -257,7 +265,7 @@ def col2im(b: Block, s: Conv, col: Operand, dx: Operand, begin: Any = 0, count: 
             source = at(col, tirx.Add(times(row, s.positions), plus(times(oh, s.out_width), low)))
 
             def inside(ih: Any) -> None:
-                first = plus(kw, low * s.strides[1] - s.pads[2])
+                first = plus(times(kw, s.dilations[1]), low * s.strides[1] - s.pads[2])
                 target = at(dx, tirx.Add(times(plus(times(channel, s.height), ih), s.width), idx(first)))
 
                 def step(i: Any, k: int) -> None:

@@ -45,7 +45,7 @@ def plain_conv(c: Any, s: Conv, what: str) -> None:
     dtype = c.out_type.dtype
     batch = c.types[0].shape[0]
     sum_type = "float32" if is_half(dtype) else dtype
-    (kh, kw), (sh, sw), (top, _, left, _) = s.kernel, s.strides, s.pads
+    (kh, kw), (sh, sw), (top, _, left, _), (dh, dw) = s.kernel, s.strides, s.pads, s.dilations
     x_plane, y_plane = s.height * s.width, s.positions
 
     def row(index, sizes):
@@ -73,7 +73,7 @@ def plain_conv(c: Any, s: Conv, what: str) -> None:
         total = block.cell(constant(0, sum_type))
 
         def add():
-            th, tw = tirx.FloorDiv(at_["t"], idx(kw)), tirx.FloorMod(at_["t"], idx(kw))
+            th, tw = times(tirx.FloorDiv(at_["t"], idx(kw)), dh), times(tirx.FloorMod(at_["t"], idx(kw)), dw)
             if what == "grad_input":
                 h = tirx.Sub(tirx.Add(tirx.FloorDiv(at_["q"], c.b.dim(s.width)), idx(top)), th)
                 w = tirx.Sub(tirx.Add(tirx.FloorMod(at_["q"], c.b.dim(s.width)), idx(left)), tw)

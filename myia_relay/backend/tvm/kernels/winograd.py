@@ -52,7 +52,7 @@ def is_winograd(s: Conv, dtype: str) -> bool:
     """Whether a convolution, of one group of channels, is quicker so."""
     if not is_enabled(dtype):
         return False
-    if s.kernel != (3, 3) or s.strides != (1, 1) or s.channels % LANES or s.filters % ROWS:
+    if s.kernel != (3, 3) or s.strides != (1, 1) or s.dilations != (1, 1) or s.channels % LANES or s.filters % ROWS:
         return False
     tiles = -(-s.out_height // OUT) * -(-s.out_width // OUT)
     return min(s.channels, s.filters) >= FEW and tiles >= LANES and s.filters * s.patch * s.positions >= LEAST

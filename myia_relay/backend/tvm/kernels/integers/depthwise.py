@@ -22,7 +22,7 @@ from tvm import tirx
 
 from .....prims.ops.integers.products import SHIFT
 from ...tir import pipeline
-from ...tir.block import broadcast, call, const, idx, load, shuffle, vload, with_lanes
+from ...tir.block import call, const, idx, load, shuffle, vload, with_lanes
 from ..conv import split
 from ..patches import Conv, Operand, along_row, at, fill, plus, times
 from ..tiles.multiply_add import MultiplyAdd
@@ -30,8 +30,6 @@ from ..tiles.multiply_add import MultiplyAdd
 PARALLEL = 400_000  # operations from which several threads are worth it
 CACHE = 16 << 10  # bytes of copies in the first-level cache
 ROWS = 4  # of the result at once, whose sums stay in registers
-FLIPPED = -0x7F7F7F80
-"""0x80808080: added to numbers of a word, it makes signed ones unsigned."""
 
 
 def emit(c: Any) -> None:
@@ -43,15 +41,13 @@ def emit(c: Any) -> None:
     (top, bottom), (left, right) = c.attrs["padding"]
     s = Conv(1, height, width, filters // groups, tuple(kernel), tuple(c.attrs["strides"]), (top, bottom, left, right))
     tasks = c.tasks(2 * batch * groups * s.size_out * s.taps, PARALLEL)
-    # In memory, numbers of int8 are what they are before 128 is added.
-    padding = c.attrs["fill"] - (SHIFT if c.types[0].dtype == "int8" else 0)
     n = c.dim(batch)
-    d = _Depthwise(c, s, padding)
+    d = _Depthwise(c, s)
     total = n * groups if isinstance(n, int) else tirx.Mul(n, idx(groups))
     together = _together(total, tasks, d.size) if isinstance(total, int) else 1
-    planes = c.scratch((together * d.size + pipeline.vector_bytes()) * tasks, c.types[0].dtype)
+    planes = c.scratch((together * d.size + pipeline.vector_bytes()) * tasks, "uint8")
     room = together * d.size + pipeline.vector_bytes()
-    fill(c.block, planes, room * tasks, padding)
+    fill(c.block, planes, room * tasks, c.attrs["fill"])
     count = total // together if isinstance(total, int) else total
     with split(c.block, count, tasks) as (task, chunk):
         own, first = at(planes, times(task, room)), c.block.let(times(idx(chunk), together))
@@ -75,8 +71,8 @@ class _Depthwise:
         together: rows of the result in one vector.
     """
 
-    def __init__(self, c: Any, s: Conv, padding: int):
-        self.c, self.s, self.block, self.padding = c, s, c.block, padding
+    def __init__(self, c: Any, s: Conv):
+        self.c, self.s, self.block = c, s, c.block
         self.lanes = pipeline.vector_bytes() // 4
         self.words = -(-s.kernel[1] // 4)
         self.pitch = max(s.width + s.pads[2] + s.pads[3], (s.out_width - 1) * s.strides[1] + s.kernel[1])
@@ -98,7 +94,10 @@ class _Depthwise:
         return (rows - 1) * s.strides[0] * self.pitch + (width - 1) * s.strides[1] + 4
 
     def copy(self, item: Any, plane: Operand, groups: int) -> None:
-        """Copy a plane of the image into the place that the padding surrounds."""
+        """Copy a plane of the image into the place that the padding surrounds; 128 is added to signed numbers.
+
+        Not where they are read: LLVM does not come to an end over such a sum of shuffled bytes.
+        """
         s, source = self.s, self.c.operand(0)
         with self.block.loop(s.height, name="row") as r:
             x = at(source, plus(times(item, s.size_in), times(r, s.width)))
@@ -107,8 +106,15 @@ class _Depthwise:
                 self.block,
                 y,
                 s.width,
-                lambda i, k: self.block.vstore(y[0], vload(x[0], plus(x[1], i), k), plus(y[1], i)),
+                lambda i, k: self.block.vstore(y[0], self.unsigned(vload(x[0], plus(x[1], i), k), k), plus(y[1], i)),
             )
+
+    def unsigned(self, numbers: Any, lanes: int) -> Any:
+        """Bytes of the image, 128 added to signed ones."""
+        if self.c.types[0].dtype != "int8":
+            return numbers
+        dtype = with_lanes("uint8", lanes)
+        return tirx.BitwiseXor(call("tirx.reinterpret", dtype, numbers), const(SHIFT, dtype))
 
     def compute(self, item: Any, plane: Operand, groups: int) -> None:
         """The filters of a channel."""
@@ -201,10 +207,7 @@ class _Depthwise:
             start = down * s.strides[0] * self.pitch + along * s.strides[1]
             starts.append(start if start + 4 <= size else 0)  # of a lane that is not in the result
         picked = shuffle([found], [start + k for start in starts for k in range(4)])
-        value = call("tirx.reinterpret", with_lanes("int32", self.lanes), block.let(picked))
-        if self.c.types[0].dtype == "int8":
-            value = tirx.BitwiseXor(value, broadcast(tirx.IntImm("int32", FLIPPED), self.lanes))
-        return block.let(value)
+        return block.let(call("tirx.reinterpret", with_lanes("int32", self.lanes), block.let(picked)))
 
 
 __all__ = ["emit"]

@@ -23,7 +23,7 @@ from ...tir.pipeline import lanes as vector_lanes
 from ...tir.vecmath import elementwise
 from .. import blas
 from ..conv import add_to, split
-from ..patches import Conv, Operand, at, fill, in_pieces, plus
+from ..patches import Conv, Operand, at, fill, in_pieces, plus, times
 from .open_winograd import LEAST_TILES, OpenWinograd, is_open_winograd
 
 CELLS = 1 << 16
@@ -81,16 +81,16 @@ class OpenConv:
         """Call `body(channel, tap, output row, image row, low, high)` for all rows of columns that see rows of the image, and
         `body(..., None, low, high)` for those that see padding: the columns from `low` to `high` see the image."""
         b, s = self.b, self.s
-        (kh, kw), (sh, sw), (top, _, left, _) = s.kernel, s.strides, s.pads
+        (kh, kw), (sh, sw), (down, across), (top, _, left, _) = s.kernel, s.strides, s.dilations, s.pads
         with b.loop(channels, name="c") as c, b.loop(kh, name="kh") as i, b.loop(kw, name="kw") as j:
             tap = b.let(tirx.Add(tirx.Mul(i, idx(kw)), j))
-            before = tirx.Sub(idx(left), j)
+            before = tirx.Sub(idx(left), times(j, across))
             low = tirx.Max(tirx.FloorDiv(plus(before, sw - 1), idx(sw)), idx(0))
             low = b.let(tirx.Min(low, self.columns))
             high = tirx.Add(tirx.FloorDiv(tirx.Add(tirx.Sub(self.width, idx(1)), before), idx(sw)), idx(1))
             high = b.let(tirx.Max(tirx.Min(high, self.columns), low))
             with b.loop(count, name="oh") as r:
-                row = b.let(tirx.Add(tirx.Mul(tirx.Add(first, r), idx(sh)), tirx.Sub(i, idx(top))))
+                row = b.let(tirx.Add(tirx.Mul(tirx.Add(first, r), idx(sh)), tirx.Sub(times(i, down), idx(top))))
                 with b.when(tirx.And(tirx.GE(row, idx(0)), tirx.LT(row, self.height))):
                     body(c, tap, r, row, low, high, tirx.Sub(tirx.Mul(low, idx(sw)), before))
                 with b.otherwise():

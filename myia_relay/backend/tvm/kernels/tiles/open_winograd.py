@@ -43,7 +43,7 @@ LINE = OUT * TILES + 2 * LANES
 
 def is_open_winograd(s: Conv, dtype: str) -> bool:
     """Whether a convolution, of one group of channels, is quicker so where an image has `LANES` tiles or more."""
-    if not is_enabled(dtype) or s.kernel != (3, 3) or s.strides != (1, 1):
+    if not is_enabled(dtype) or s.kernel != (3, 3) or s.strides != (1, 1) or s.dilations != (1, 1):
         return False
     return s.channels % LANES == 0 and s.filters % ROWS == 0 and min(s.channels, s.filters) >= FEW
 
