@@ -23,6 +23,7 @@ def run(*words: str) -> subprocess.CompletedProcess:
     )
 
 
+@pytest.mark.campaign
 def test_lenet(tmp_path):
     out = tmp_path / "lenet.json"
     words = [
@@ -59,6 +60,7 @@ def test_accuracy(tmp_path):
     assert 0 <= figures["fit"]["accuracy"] <= 100
 
 
+@pytest.mark.campaign
 def test_resnet_mnist():
     done = run("resnet_mnist", "--data", "digits", "--examples", "96", "--epochs", "1")
     assert done.returncode == 0, done.stdout + done.stderr
@@ -189,6 +191,7 @@ def test_table_lines_up():
     assert common.table([["", "a"], ["name", "10"]]) == "       a\nname  10"
 
 
+@pytest.mark.campaign
 def test_derivatives(tmp_path):
     out = tmp_path / "derivatives.json"
     words = ["--small", "--rounds", "2", "--seconds", "0.001", "--peers", "none", "--threads", "1", "--json", str(out)]

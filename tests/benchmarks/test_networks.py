@@ -15,6 +15,7 @@ from benchmarks.workers import peak_memory, reset_peak_memory
 from myia_relay import relay, value_and_grad
 
 
+@pytest.mark.campaign
 def test_inference_and_a_step_run(tmp_path, capsys):
     out = tmp_path / "out.json"
     words = ["--tiny", "--only", "gru,lstm_step", "--peers", "none", "--threads", "1", "--rounds", "2"]

@@ -90,6 +90,7 @@ def run(page: str, folder: Path, capsys: pytest.CaptureFixture) -> dict:
     return {**names, "out": printed}
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("page", pages())
 def test_the_examples_of_a_page_run(page, tmp_path, monkeypatch, capsys):
     if page in LINKS and not library.supported():

@@ -56,6 +56,7 @@ def stale(kept, shown, *, to_the_letter: bool) -> list[str]:
     return wrong
 
 
+@pytest.mark.sampled(3)
 # What jupyter_client and zmq warn of (event loops, their own deprecations) is not ours; a warning inside of the
 # notebook does not get here, as it runs in a process of its own.
 @pytest.mark.filterwarnings("ignore")

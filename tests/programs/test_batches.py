@@ -9,7 +9,7 @@ import pytest
 
 from myia_relay import LoweringError, checkpoint, grad, hessian, hvp, jacfwd, jacrev, jvp, relay, vjp, vmap
 
-pytestmark = pytest.mark.sampled(2)
+pytestmark = pytest.mark.sampled(4)
 
 XS = np.array([0.5, -1.5, 2.0, 1.2, -0.1])
 

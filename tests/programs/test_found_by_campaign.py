@@ -281,6 +281,7 @@ PROGRAMS = [
 ]
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("function, inputs", PROGRAMS, ids=[p[0].__name__ for p in PROGRAMS])
 @pytest.mark.filterwarnings("ignore::RuntimeWarning")
 def test_as_cpython(function, inputs, executor):
@@ -654,6 +655,7 @@ def test_the_sum_of_a_list_that_has_become_empty(executor):
     assert relay(f, executor=executor)(3, 0.5) == (0.5, 0)
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("executor", ["native", "python", "interpreter"])
 def test_arrays_that_turn_out_to_be_empty(executor):
     """The size of an array becomes known to be 0 after its elements were asked for; np.diff and np.take of none."""

@@ -112,7 +112,7 @@ def carried(x):
     return total if x[0] > 0 else z
 
 
-@pytest.mark.sampled(3)
+@pytest.mark.sampled(6)
 @case.each
 def test_like_numpy(function, args, executor):
     try:

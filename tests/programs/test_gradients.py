@@ -19,6 +19,7 @@ def slope(f, x, h=1e-5):
     return (f(x + h) - f(x - h)) / (2 * h)
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize(("f", "points"), SCALAR, ids=lambda v: getattr(v, "__name__", ""))
 def test_scalar_programs_to_order_three(f, points, executor):
     compiled = relay(executor=executor)(f)

@@ -98,6 +98,7 @@ def test_native_functions_are_shared_only_where_that_is_shorter(tmp_path, unchec
     assert [v.name_hint for v in relay(small.program).tir(*small.ARGS).functions] == ["main"]
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize(("family", "size"), [("calls", 400), ("elifs", 300), ("expression", 900), ("ifs", 95)])
 def test_deep_programs_leave_the_stack_alone(tmp_path, family, size):
     """As deep as they are, they need no more of Python's stack than others."""

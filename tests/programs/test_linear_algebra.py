@@ -8,7 +8,7 @@ import pytest
 from myia_relay import Float64, GradError, Tensor, grad, relay, vmap
 from tests.programs.cases import Cases, agree
 
-pytestmark = pytest.mark.sampled(2)
+pytestmark = pytest.mark.sampled(3)
 
 SQUARE = np.array([[2.0, -1.0, 0.5], [1.0, 3.0, -1.0], [0.0, 2.0, 5.0]])
 RIGHT = np.array([[1.0, 2.0], [0.5, -1.0], [2.0, 0.0]])

@@ -111,6 +111,7 @@ def by_rows(x, n):
     return s
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("executor", EXECUTORS)
 @pytest.mark.parametrize("f", [rows_of, trees, records, by_a_list, by_trees, by_rows])
 def test_lists(f, executor):

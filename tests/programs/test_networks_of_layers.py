@@ -295,6 +295,7 @@ def test_autoencoder(tmp_path):
         np.testing.assert_allclose(one, other, rtol=1e-3, atol=1e-4)
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("executor", ["interpreter", "python"])
 def test_executors_agree_on_a_step(executor):
     """The step of a ResNet, with its statistics."""

@@ -8,7 +8,7 @@ import pytest
 from myia_relay import CompileError, grad, relay, vmap
 from tests.programs.cases import EXECUTORS, Cases, agree
 
-pytestmark = pytest.mark.sampled(3)
+pytestmark = pytest.mark.sampled(6)
 
 case = Cases()
 V = np.array([0.5, -1.5, 2.0, -0.25, 1.0, 3.0])

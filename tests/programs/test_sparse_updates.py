@@ -8,7 +8,7 @@ import pytest
 from myia_relay import grad, relay, value_and_grad
 from tests.programs.word_trees import Leaf, Node, Tree
 
-pytestmark = pytest.mark.sampled(3)
+pytestmark = pytest.mark.sampled(6)
 
 ROWS = 100
 TABLE = np.sin(np.arange(ROWS * 3.0)).reshape(ROWS, 3)

@@ -318,6 +318,7 @@ def without_labels(tree):
     return tree if isinstance(tree, float | np.ndarray) else None
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize(("f", "executor"), cases((total, reversed_cells, evaluated, energy), tuple(TREES)))
 def test_gradients(f, executor):
     both = relay(value_and_grad(f, (0, 1)), executor=executor)

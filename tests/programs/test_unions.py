@@ -518,6 +518,7 @@ CASES = [
 ]
 
 
+@pytest.mark.sampled(2)
 @np.errstate(all="ignore")
 @pytest.mark.parametrize("executor", EXECUTORS)
 @pytest.mark.parametrize(("function", "args"), CASES, ids=lambda v: getattr(v, "__name__", None))

@@ -67,6 +67,7 @@ def one(seed: int) -> tuple[int, str]:
         return seed, f"{type(error).__name__}: {error}"
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("seed", range(1, 4))
 def test_examples_by_themselves(seed):
     assert one(seed) == (seed, ""), Writer(seed).text()

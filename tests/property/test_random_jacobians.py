@@ -153,6 +153,7 @@ def check(seed: int) -> float:
     return share
 
 
+@pytest.mark.campaign
 def test_compressed_jacobians_are_what_all_directions_give():
     shares = [check(seed) for seed in range(SUITE)]
     assert sum(share < 0.5 for share in shares) > SUITE / 2

@@ -76,6 +76,7 @@ def test_casts(to):
     check(lambda a: P.cast(a, dtype=to), arr(21, dtype="int32"))
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("n", [2, 3, 7, 9, 14, 15, 17, 23, 31, 47, 65])
 @pytest.mark.parametrize("dtype", ["float64", "float32", "float16", "int64", "int8", "uint8"])
 def test_rows_of_any_length_are_vectors(n, dtype):

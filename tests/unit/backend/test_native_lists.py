@@ -506,6 +506,7 @@ OWNED = {
 """Program -> blocks that it asks for, where n is 0 and 3."""
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("f", OWNED, ids=lambda f: f.__name__)
 def test_owners(f, watched):
     program = watched(build(f, INT))

@@ -551,6 +551,7 @@ def test_scales_begin_as_ones_and_shifts_as_zeros(model):
     assert abs(again.params["embedding_0.weight"]).max() > 0.1
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("executor", ["interpreter", "native"])
 def test_a_model_learns_with_all_of_them(executor):
     model = relay.create_model(everything, seed=1, init=0.3)
