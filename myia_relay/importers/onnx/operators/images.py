@@ -202,8 +202,12 @@ def resize(
     whole, dtype = x, x.dtype
     if mode != "nearest" and dtype not in ("float32", "float64"):
         whole = cast(x, dtype="float32")
-    outer = None
-    for k, axis in enumerate(chosen):
+    outer, order = None, list(enumerate(chosen))
+    if _enlarges(
+        x.shape, chosen, given, sizes
+    ):  # picks along the last axis are the dearest: they come before there are more rows
+        order.reverse()
+    for k, axis in order:
         n = x.shape[axis]
         if given is not None:
             out, scale = scaled_size(c, n, given[k]), c.constant(np.float64(given[k]))
@@ -231,6 +235,15 @@ def resize(
         outer = broadcast_to(outer, shape=whole.shape)
         whole = P.where(outer, whole.const(extrapolation_value), whole)
     return whole if whole.dtype == dtype else cast(P.rint(whole) if "int" in dtype else whole, dtype=dtype)
+
+
+def _enlarges(shape, axes: list[int], scales: list[float] | None, sizes) -> bool:
+    """Whether no axis gets shorter; False where that is not known."""
+    if scales is not None:
+        return all(scale >= 1 for scale in scales)
+    return all(
+        isinstance(n, int) and isinstance(shape[a], int) and n >= shape[a] for a, n in zip(axes, sizes, strict=True)
+    )
 
 
 def _plain(c: Context, x: Var, scales, mode: str) -> Var:
