@@ -10,7 +10,7 @@ import pytest
 from myia_relay.backend.tvm.host import outline, vector_loops
 from myia_relay.backend.tvm.kernels import blas, nests, nontemporal, opaque, skinny_products, updates
 from myia_relay.backend.tvm.kernels import soa as row_kernels
-from myia_relay.backend.tvm.kernels.products import open_rows
+from myia_relay.backend.tvm.kernels.products import panels
 from myia_relay.opt.analysis import fusion
 from myia_relay.opt.kernels import (
     packed_products,
@@ -39,8 +39,8 @@ LOW = (
     (blas, "SMALL", 64),
     (skinny_products, "WORK", 1),
     (skinny_products, "LEAST", 1),
-    (open_rows, "WORK", 1),
-    (open_rows, "LEAST", 1),
+    (panels, "WORK", 1),
+    (panels, "LEAST", 1),
     (packed_products, "WORK", 1),
     (packed_products, "LEAST", 1),
     (packed_products, "ROWS", (1, 128)),

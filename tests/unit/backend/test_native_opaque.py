@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from myia_relay.backend.tvm.kernels import opaque, skinny_products
-from myia_relay.backend.tvm.kernels.products import open_rows
+from myia_relay.backend.tvm.kernels.products import panels
 from myia_relay.backend.tvm.tir import pipeline
 from myia_relay.backend.tvm.tir import threads as workers
 from tests.unit.backend.native_util import P, check, compile_
@@ -40,9 +40,9 @@ def test_dot(dtype, flags, sizes):
 @pytest.mark.parametrize("m, n, k", [(9, 48, 48), (16, 49, 33), (23, 95, 64), (44, 200, 47), (129, 130, 51)])
 @pytest.mark.parametrize("threads", [1, 3])
 def test_products_by_panels(dtype, transposed, m, n, k, threads, monkeypatch):
-    monkeypatch.setattr(open_rows, "WORK", 1)
+    monkeypatch.setattr(panels, "WORK", 1)
     monkeypatch.setattr(opaque, "PARALLEL_FLOPS", 1 if threads > 1 else 1e9)
-    assert open_rows.is_by_panels(m, n, k, False, dtype) is (pipeline.vector_bytes() == 64)
+    assert panels.is_by_panels(m, n, k, False, dtype) is (pipeline.vector_bytes() == 64)
     a, b = arr(m, k, dtype=dtype), arr(*((n, k) if transposed else (k, n)), dtype=dtype)
     b[0, 0], b[-1, -1] = np.inf, np.nan
     tol = {"float32": 1e-4, "float64": 1e-11}[dtype]

@@ -5,18 +5,18 @@ import pytest
 
 from myia_relay import Float32, Float64, Tensor, relay
 from myia_relay.backend.tvm.kernels import nests, opaque
-from myia_relay.backend.tvm.kernels.products import open_rows
+from myia_relay.backend.tvm.kernels.products import panels
 from myia_relay.backend.tvm.tir import pipeline
 
 RNG = np.random.default_rng(6)
-ROWS = (0, 1, 2, 7, 8, 9, 15, 16, 23, 64, open_rows.MANY + 1)
+ROWS = (0, 1, 2, 7, 8, 9, 15, 16, 23, 64, panels.MANY + 1)
 MATRIX, VECTOR = Tensor[Float64, ("m", "n")], Tensor[Float64, "n"]
 TYPES = {"float32": Float32, "float64": Float64}
 
 
 @pytest.fixture(autouse=True)
 def small(monkeypatch):
-    monkeypatch.setattr(open_rows, "WORK", 1)
+    monkeypatch.setattr(panels, "WORK", 1)
     monkeypatch.setattr(opaque, "PARALLEL_FLOPS", 100_000)  # both numbers of threads occur
     monkeypatch.setattr(opaque, "PARALLEL_BYTES", 100_000)
     monkeypatch.setattr(nests, "PARALLEL_WORK", 2_000)

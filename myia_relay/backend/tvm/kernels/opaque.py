@@ -35,7 +35,7 @@ from .patches import Conv, at, fill
 from .plain import plain_conv, plain_product
 from .pooling import calls as pooling
 from .products.library import by_vector, matrix_product, on_threads
-from .products.open_rows import is_by_panels, product_of_rows
+from .products.panels import is_by_panels, product_by_panels
 from .skinny_products import is_thin, is_vector, pack, packed_product, thin_product, vector_product
 from .small_products import is_small, small_product
 from .stacks import fourier, lapack
@@ -184,7 +184,7 @@ def _dot(c: Call) -> None:
         vector_product(c, (0, 1), m, n, k, threads_count())
         return
     if is_by_panels(m, n, k, ta, a.dtype):
-        product_of_rows(c, m, n, k, tb, PARALLEL_FLOPS, PARALLEL_BYTES)
+        product_by_panels(c, m, n, k, tb, PARALLEL_FLOPS, PARALLEL_BYTES)
         return
     if is_thin(m, n, k, ta, tb, a.dtype):
         thin_product(c, m, n, k, ta, tb, c.tasks(2 * m * n * k, PARALLEL_FLOPS))

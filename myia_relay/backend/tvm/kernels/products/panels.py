@@ -42,7 +42,7 @@ def is_by_panels(m: DimLike, n: DimLike, k: DimLike, ta: bool, dtype: str) -> bo
     return n * k >= WORK and LEAST <= k <= MOST and n >= TILE[1] * lanes_for(dtype)
 
 
-def product_of_rows(c: Any, m: DimLike, n: int, k: int, tb: bool, flops: int, nbytes: int) -> None:
+def product_by_panels(c: Any, m: DimLike, n: int, k: int, tb: bool, flops: int, nbytes: int) -> None:
     """Emit it.
 
     Args:
@@ -79,7 +79,7 @@ class _Panels:
     Args:
         c: the call.
         rows: of the result, a number or an expression.
-        n, k, tb, tasks: as for `product_of_rows`.
+        n, k, tb, tasks: as for `product_by_panels`.
     """
 
     def __init__(self, c: Any, rows: Any, n: int, k: int, tb: bool, tasks: int):
