@@ -156,9 +156,8 @@ class _Realisation:
         """A sum of products, in int32."""
         name, attrs = node.fn.name, node.attrs
         if name == "conv2d":
-            spread = with_gaps(self.b.var(args[1].node), attrs.get("dilations"))
-            rest = {key: value for key, value in attrs.items() if key != "dilations"}
-            return Steps(self.emit("conv2d_integer", args[0].node, spread.node, **rest))
+            filters, rest = with_gaps(self.b.var(args[1].node), attrs)
+            return Steps(self.emit("conv2d_integer", args[0].node, filters.node, **rest))
         x, w = (a.node for a in (args if name == "dot" else args[::-1]))
         assert isinstance(w, Constant)
         rows = attrs["transpose_b"] if name == "dot" else not attrs["transpose"]

@@ -96,9 +96,8 @@ def _in_integers(b: Builder, node: Apply, args: tuple[Node, ...], attrs: Mapping
     bytes_alone = left.zero is None and right.zero is None and right.integers.type.dtype == "int8"
     x, w = (_operand(b, each, bytes_alone) for each in (left, right))
     if applied(node) == "conv2d":
-        spread = with_gaps(b.var(w), attrs.get("dilations"))
-        rest = {key: value for key, value in attrs.items() if key != "dilations"}
-        sums = b.emit(REGISTRY["conv2d_integer"], (x, spread.node), rest)
+        filters, rest = with_gaps(b.var(w), attrs)
+        sums = b.emit(REGISTRY["conv2d_integer"], (x, filters.node), rest)
     else:
         if attrs["transpose_a"]:
             return None

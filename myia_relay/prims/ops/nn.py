@@ -11,6 +11,9 @@ This is the convolution of deep learning, a correlation: the kernel is not flipp
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import Any
+
 import numpy as np
 
 from ...abstract.dims import DimLike
@@ -42,12 +45,14 @@ def gaps(dilations) -> dict[str, tuple[int, ...]]:
     return {"dilations": tuple(dilations)} if any(d != 1 for d in dilations) else {}
 
 
-def with_gaps(w: Var, dilations: tuple[int, int] | None) -> Var:
-    """Filters (O, C, kh, kw) with zeros between their elements, for what knows no distances; None stands for neighbours."""
-    if dilations is None:
-        return w
-    between = (0, 0, *(d - 1 for d in dilations))
-    return pad(w, w.const(0), low=(0,) * 4, high=(0,) * 4, interior=between)
+def with_gaps(w: Var, attrs: Mapping[str, Any]) -> tuple[Var, dict[str, Any]]:
+    """Filters (O, C, kh, kw) with zeros in the gaps between their elements, and the attributes of a convolution without gaps."""
+    rest = dict(attrs)
+    dilations = rest.pop("dilations", None)
+    if dilations is not None:
+        between = (0, 0, *(d - 1 for d in dilations))
+        w = pad(w, w.const(0), low=(0,) * 4, high=(0,) * 4, interior=between)
+    return w, rest
 
 
 def _windows(x, ksize, strides, dilations=(1, 1)):

@@ -85,7 +85,8 @@ class Copies:
         """Copy what the rows of the result from `top` on see of a plane."""
         down, s = self.s.strides[0], self.s
         behind = (s.out_height - self.rows + self.height - 1) * down + self.phases[-1] - s.pads[0]
-        # All phases that there are between 0 and the last one: a stride leaves none out, or has only one.
+        # All phases that there are between 0 and the last one: a stride leaves none out, or has only one. (An axis with gaps has
+        # no stride; see `opaque._own_kernel`.)
         with block.loop(self.height, name="row") as r, block.loop(len(self.phases), name="phase") as phase:
             begin = plus(times(phase, self._apart), times(r, self.width))
             rows = [(column, at(to, plus(begin, self._start(0, column)))) for column in self.columns]
