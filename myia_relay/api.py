@@ -45,6 +45,7 @@ from .inspection import Inspectable
 from .ir.node import Graph
 from .pipeline import Compiled, checked_options, compile_program, finish, finisher
 from .utils.collector import resting
+from .utils.compiling import compiling, unlock_in_child
 from .utils.debugging import debugging
 from .utils.deep import deeply
 from .utils.errors import (
@@ -58,7 +59,6 @@ from .utils.errors import (
     ValueError_,
     nearest,
 )
-from .utils.forks import unforked, unlock_in_child
 from .utils.nesting import nesting_problem
 from .utils.pickling import Remade
 from .utils.raising import for_user
@@ -242,12 +242,13 @@ class Relay(Inspectable, Remade):
     def _lookup(self, args: tuple, kwargs: dict, structural: bool) -> tuple[Compiled, list]:
         leaves: list = []
         key, args_treedefs, names = self._signature(args, kwargs, leaves, structural)
-        with self._lock:
-            key = (key, how := (structural, *self._cuts.of(key, structural).key()))
-            compiled = self._programs.get(key)
-            if compiled is not None and all(d.holds() for d in compiled.program.dependencies):
-                self._programs.move_to_end(key)
-                self._hits += 1
+        key = (key, how := (structural, *self._cuts.of(key, structural).key()))
+        compiled = self._held(key)
+        if compiled is not None:
+            return compiled, leaves
+        with compiling():
+            compiled = self._held(key)  # another thread may have compiled it
+            if compiled is not None:
                 return compiled, leaves
             compiled = find(self, args_treedefs, names, *how)
             if compiled is not None:
@@ -261,12 +262,24 @@ class Relay(Inspectable, Remade):
                         raise  # whatever the sizes
                     return self._compiled_by_sizes(args, kwargs, error, structural, key[0])
                 keep_in_file(self, args_treedefs, names, compiled, *how)
-            self._programs[key] = compiled
-            if len(self._programs) > CACHE_SIZE:
-                _, dropped = self._programs.popitem(last=False)
-                self._quick = {k: v for k, v in self._quick.items() if v[0] is not dropped}
+            with self._lock:
+                self._programs[key] = compiled
+                if len(self._programs) > CACHE_SIZE:
+                    _, dropped = self._programs.popitem(last=False)
+                    self._quick = {k: v for k, v in self._quick.items() if v[0] is not dropped}
             self._remember_fast(args, kwargs, compiled)
         return compiled, leaves
+
+    def _held(self, key: Any) -> Compiled | None:
+        """The program with a key, if there is one and what it depends on is as it was."""
+        compiled = self._programs.get(key)
+        if compiled is None or not all(d.holds() for d in compiled.program.dependencies):
+            return None
+        with self._lock:  # not while anything is compiled, which may want this lock
+            if key in self._programs:
+                self._programs.move_to_end(key)
+            self._hits += 1
+        return compiled
 
     def _compiled_by_sizes(
         self, args: tuple, kwargs: dict, error: CompileError, structural: bool, key
@@ -367,16 +380,17 @@ class Relay(Inspectable, Remade):
             CompileError: of the first attempt.
         """
         chosen: list[bool] = []
-        try:
-            return then(self._program(treedefs, keywords, structural, False, chosen))
-        except CompileError as error:
-            if not chosen or isinstance(error, ParseError):
-                raise
-            problem = error
-        try:
-            return then(self._program(treedefs, keywords, structural, True, chosen))
-        except CompileError:
-            raise problem from None
+        with compiling():
+            try:
+                return then(self._program(treedefs, keywords, structural, False, chosen))
+            except CompileError as error:
+                if not chosen or isinstance(error, ParseError):
+                    raise
+                problem = error
+            try:
+                return then(self._program(treedefs, keywords, structural, True, chosen))
+            except CompileError:
+                raise problem from None
 
     def _program(
         self, treedefs: list[TreeDef], keywords: tuple[str, ...], structural: bool, static: bool, chosen: list[bool]
@@ -420,7 +434,7 @@ class Relay(Inspectable, Remade):
             compiled.seconds = {"inferred": inferred, **compiled.seconds}
             return compiled
 
-        with resting(), unforked():
+        with compiling(), resting():
             try:
                 return self._attempt(treedefs, keywords, structural, then)
             except RecursionError:

@@ -17,6 +17,7 @@ from .infer.arguments.arguments import python_value
 from .infer.engine.program import Program
 from .ir.node import Graph, Parameter
 from .ir.prim import REGISTRY, Primitive
+from .utils.compiling import compiling
 from .utils.debugging import debugging, report
 from .utils.errors import GradError, LoweringError
 
@@ -73,6 +74,7 @@ class Compiled:
         return Effects().of_graph(self.graphs["final"]) <= {"raise", "read", "mark"}
 
 
+@compiling()
 def compile_program(program: Program, executor: str, options: dict[str, Any], keep: bool = False) -> Compiled:
     """Take an inferred program to an executor; one that is `marked` for the debugger as it is, without optimisation.
 

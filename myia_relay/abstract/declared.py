@@ -30,6 +30,7 @@ from weakref import WeakValueDictionary
 
 import numpy as np
 
+from ..utils.compiling import compiling
 from ..utils.errors import TypeError_
 from .family import Family
 from .references import RefTo, reference_of, reference_type
@@ -335,6 +336,7 @@ class Instances:
     def __init__(self, arrow: Callable[[Arrow], Type] | None = None, base: Instances | None = None):
         self.arrow, self.base = arrow, base
         self.made: dict[tuple, Family] = {}
+        self._unfinished: dict[tuple, Family] = {}
 
     def of(self, declaration: Declaration, args: Iterable[Type]) -> Family:
         """The family of an instance.
@@ -353,7 +355,9 @@ class Instances:
         own = declaration.has_arrows() or any(is_local(a) for a in args)
         if self.base is not None and not own:
             return self.base.of(declaration, args)
-        return self._expand(declaration, args)
+        with compiling():
+            key = declaration, args
+            return self.made.get(key) or self._unfinished.get(key) or self._expand(*key)
 
     def type(self, t: Type) -> Type:
         """A type in which instances are families, and function types the types of functions.
@@ -379,18 +383,18 @@ class Instances:
         Raises:
             TypeError_: it refers to ever larger ones.
         """
-        before = dict(self.made)
+        outermost = not self._unfinished  # the types of functions ask for instances, too
         todo: list[tuple[Family, Declaration, tuple[Type, ...]]] = []
 
         def start(declaration: Declaration, args: tuple[Type, ...]) -> Family:
-            count = sum(d is declaration for d, _ in self.made) - sum(d is declaration for d, _ in before)
+            count = sum(d is declaration for d, _ in self._unfinished)
             if count > MOST_INSTANCES or sum(len(parts_of(a)) for a in args) > MOST_PARTS:
                 raise TypeError_(
                     f"an instance of {declaration.name} refers to ever larger instances of it: {declaration.text(args)[:200]}"
                 )
             family = Family(list(declaration.constructors), True, declaration.text(args))
             family.instance_of = (declaration, args)
-            self.made[declaration, args] = family
+            self._unfinished[declaration, args] = family
             todo.append((family, declaration, args))
             return family
 
@@ -400,7 +404,8 @@ class Instances:
                 own = t.declaration.has_arrows() or any(is_local(a) for a in inner)
                 if self.base is not None and not own:
                     return Data(self.base.of(t.declaration, inner))
-                return Data(self.made.get((t.declaration, inner)) or start(t.declaration, inner))
+                key = t.declaration, inner
+                return Data(self.made.get(key) or self._unfinished.get(key) or start(*key))
             if isinstance(t, Struct):
                 return Struct(t.kind, tuple(map(found, t.elems)), t.fields, t.cls)
             return List(found(t.elem)) if isinstance(t, List) else self.type(t)
@@ -414,9 +419,11 @@ class Instances:
                     variant.fields = fields_of(variant.cls)
                     variant.types = tuple(found(substituted(t, env)) for t in own)
                     variant.place_leaves()
-        except TypeError_:
-            self.made = before
-            raise
+            if outermost:  # now, so that other threads see complete families only
+                self.made.update(self._unfinished)
+        finally:
+            if outermost:
+                self._unfinished.clear()
         return first
 
 

@@ -26,6 +26,7 @@ from typing import Any
 
 import numpy as np
 
+from ..utils.compiling import compiling
 from ..utils.errors import OverflowError_, TypeError_
 from .annotations import annotated_type, no_field
 from .declared import declaration_of
@@ -70,13 +71,16 @@ def family_of(cls: type) -> Family | None:
     if known is None:
         if not is_record_class(cls) or declaration_of(cls) is not None:
             return None
-        discover(neighbours(cls))
-        known = cls.__dict__[_MARK]
+        with compiling():
+            if _MARK not in cls.__dict__:
+                discover(neighbours(cls))
+        return family_of(cls)
     family: Family | None = known[0]
     if family is not None and not family.holds():
-        for variant in family.variants:
-            if _MARK in variant.cls.__dict__:
-                type.__delattr__(variant.cls, _MARK)
+        with compiling():
+            for variant in family.variants:
+                if variant.cls.__dict__.get(_MARK, (None,))[0] is family:
+                    type.__delattr__(variant.cls, _MARK)
         return family_of(cls)
     return family if family is not None and family.recursive else None
 
@@ -250,18 +254,13 @@ def discover(classes: list[type]) -> None:
         families.update(dict.fromkeys(members, family))
     clear = {c: f for c, f in forms.items() if f is not None}
     sound = {c for c in clear if all(d in clear for d in reach[c])}
-    for family in dict.fromkeys(families.values()):
-        if not all(v.cls in sound for v in family.variants):
-            continue
-        for v in family.variants:
-            v.fields = tuple(clear[v.cls])
-    for family in dict.fromkeys(families.values()):
-        usable = all(v.cls in sound for v in family.variants)
-        for v in family.variants:
-            if usable:
-                v.types = tuple(_type(f, families, clear) for f in clear[v.cls].values())
-                v.place_leaves()
-            type.__setattr__(v.cls, _MARK, (family if usable else None,))
+    usable = [f for f in dict.fromkeys(families.values()) if all(v.cls in sound for v in f.variants)]
+    for v in (v for family in usable for v in family.variants):
+        v.fields = tuple(clear[v.cls])
+        v.types = tuple(_type(f, families, clear) for f in clear[v.cls].values())
+        v.place_leaves()
+    for cls, family in families.items():  # last, so that other threads see complete families only
+        type.__setattr__(cls, _MARK, (family if family in usable else None,))
 
 
 def _mentions(forms: dict[str, _Form] | None) -> Iterator[_Form]:

@@ -25,6 +25,7 @@ import functools
 from dataclasses import dataclass
 from typing import Any
 
+from ..utils.compiling import compiling
 from .types import NONE, Data, NoneT, Struct, Type, leaves, tangent
 
 
@@ -130,6 +131,11 @@ class Family:
 
 def derive(family: Family) -> None:
     """Give a family, and those that its values refer to, the families of their derivatives."""
+    with compiling():
+        _derive(family)
+
+
+def _derive(family: Family) -> None:
     families = [f for f in family.reachable() if "tangent" not in f.__dict__]
     for f in families:
         inner = f.reachable()

@@ -11,11 +11,11 @@ Input: a type of content, as declarations have it. Output: the type of reference
 
 from __future__ import annotations
 
-import functools
 from dataclasses import dataclass
 
 from typing_extensions import TypeIs
 
+from ..utils.compiling import once
 from .types import Scalar, Struct, Type
 
 PLACE = Scalar("int64", True)
@@ -42,7 +42,7 @@ class HeapReference:
     content: Type
 
 
-@functools.cache
+@once
 def reference_class(content: Type) -> type[HeapReference]:
     """The class of references to contents of a type; the same for equal types."""
     return type(f"ref({content})", (HeapReference,), {"content": content})

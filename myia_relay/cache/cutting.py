@@ -11,6 +11,7 @@ from collections.abc import Callable
 from typing import Any
 
 from ..ir.build import NO_CUTS, Cuts
+from ..utils.compiling import compiling
 from ..utils.errors import CompileError, SliceBeyond
 
 
@@ -38,7 +39,7 @@ class SliceCuts:
             SliceBeyond: no program cuts it off, or the call has written or printed something before.
         """
         while True:
-            with function._lock:
+            with compiling():
                 compiled, _ = function._compiled(args, kwargs)
                 structural = function._structural
                 key = function._signature(args, kwargs, [], structural)[0], structural

@@ -7,6 +7,7 @@ from collections import OrderedDict
 
 from ..ir.node import Graph
 from ..ir.syntax import FUNCTION
+from ..utils.compiling import compiling
 from ..utils.errors import CompileError, ParseError
 from ..utils.source import Origin, is_ours
 from .context import ParseContext
@@ -19,6 +20,7 @@ _GRAPHS: OrderedDict[tuple[types.FunctionType, bool], tuple] = OrderedDict()
 _GRAPHS_KEPT = 1024
 
 
+@compiling()
 def parse(function: types.FunctionType, marked: bool = False) -> Graph:
     """The parsed graph of a function; the same graph as long as the function's code and defaults stay the same.
 

@@ -14,7 +14,6 @@ bind the name to a new object, as types decide; such a parameter is kept once in
 from __future__ import annotations
 
 import ast
-import threading
 import types
 import weakref
 from collections.abc import Sequence
@@ -23,6 +22,7 @@ from typing import Any, NamedTuple
 
 from ..ir.syntax import FreeName
 from ..utils.attributes import own_attribute
+from ..utils.compiling import compiling
 from ..utils.errors import CompileError
 from .captured_changes import lift
 from .objects import DEEPEST
@@ -32,7 +32,6 @@ from .text.tree import FunctionNode, children
 
 NEVER = 1 << 30
 _ROUNDS = [0]
-_LIFTING = threading.RLock()
 _NODES: weakref.WeakKeyDictionary[types.FunctionType, tuple[Any, FunctionNode | None]] = weakref.WeakKeyDictionary()
 
 
@@ -343,7 +342,7 @@ def analyse(source: Source) -> Procedures:
 def _lift_in(source: Source) -> None:
     """Let inner functions take the variables around them that they change; once for each tree."""
     marked: Any = source.node
-    with _LIFTING:
+    with compiling():
         if not getattr(marked, "_lifted", False) and _functions_in(source.node):
             marked._lifted = True
             lift(source.node, _analysed(source).mutated, _definition)

@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from ..utils.compiling import compiling, once, once_property
 from ..utils.debugging import debugging
 from ..utils.errors import ParseError, TypeError_, nearest
 from ..utils.raising import for_user
@@ -53,12 +54,12 @@ class Module(Mapping[str, Any]):
         self.tree, self.options = tree, options
         self._members: dict[str, Any] = {}
 
-    @functools.cached_property
+    @once_property
     def placed(self) -> ModuleTree:
         """The tree with graph bindings where they are computed."""
         return placed(self.tree)
 
-    @functools.cached_property
+    @once_property
     def checked(self) -> Checked:
         """The types; their nodes are those of `placed`."""
         return check(self.placed)
@@ -101,7 +102,8 @@ class Module(Mapping[str, Any]):
                 raise KeyError(f"the module has no definition or constructor '{name}'{nearest(str(name), known)}")
             run = importlib.import_module(".run", __package__)
             make = run.function if name in self.tree.definitions else run.constructor
-            found = self._members[name] = make(self, name)
+            with compiling():
+                found = self._members.setdefault(name, make(self, name))
         return found
 
     def __relay_item__(self, name: str) -> Callable[..., Any]:
@@ -187,7 +189,7 @@ def parse_text(text: str, prelude: bool = False, name: str = "<text>") -> Module
     return module
 
 
-@functools.cache
+@once
 def prelude_tree() -> ModuleTree:
     """The tree of the prelude."""
     text = (Path(__file__).parent / "prelude.relay").read_text("utf-8")

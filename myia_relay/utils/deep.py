@@ -12,6 +12,8 @@ import threading
 from collections.abc import Callable
 from typing import Any
 
+from .compiling import for_this_thread
+
 STACK = 1 << 30  # bytes; memory is taken as it is used
 LIMIT = 100_000  # calls
 
@@ -24,9 +26,11 @@ def deeply(function: Callable[[], Any]) -> Any:
     """
     outcome: list = []
 
+    work = for_this_thread(function)
+
     def run() -> None:
         try:
-            outcome.append((function(), None))
+            outcome.append((work(), None))
         except BaseException as error:
             outcome.append((None, error))
 

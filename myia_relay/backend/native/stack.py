@@ -12,6 +12,8 @@ import sys
 import threading
 from typing import Any
 
+from ...utils.compiling import for_this_thread
+
 STACK_BYTES = 256 << 20  # bytes of the stack of a thread that continues a recursion
 MARGIN = 3 << 19  # bytes of a C stack that are left for kernels and for Python
 
@@ -73,10 +75,11 @@ def continue_deeper(run: Any, stopping: Any) -> None:
         stopping: called when the wait is interrupted: asks the thread to stop.
     """
     problems: list[BaseException] = []
+    work = for_this_thread(run)
 
     def guarded() -> None:
         try:
-            run()
+            work()
         except BaseException as error:
             problems.append(error)
 

@@ -11,7 +11,6 @@ check them: a value that does not fit is refused, and never converted.
 
 from __future__ import annotations
 
-import functools
 import inspect
 import sys
 import types
@@ -30,6 +29,7 @@ from ...prims.ops.data import data_as, data_field, data_is, data_same
 from ...prims.ops.data_functions import choose
 from ...prims.ops.effects import check
 from ...utils.attributes import has_own, is_generated
+from ...utils.compiling import once
 from ...utils.errors import AttributeError_, TypeError_, nearest
 from ..engine.branches import branch
 from ..engine.conform import chosen
@@ -49,7 +49,7 @@ class Method:
     name: str
 
 
-@functools.cache
+@once
 def method(name: str) -> Method:
     """The method with a name; there is one object for each, because treedefs compare functions by identity."""
     return Method(name)

@@ -8,7 +8,6 @@ Input: the definitions of a module and the name of a type. Output: its `Declarat
 
 from __future__ import annotations
 
-import functools
 from typing import Any, TypeAlias
 
 from ...abstract.declared import (
@@ -22,6 +21,7 @@ from ...abstract.declared import (
 )
 from ...abstract.references import RefTo
 from ...abstract.types import Array, Scalar, Type, tuple_of
+from ...utils.compiling import once
 from ...utils.errors import InternalError, TypeError_
 from ..tree import (
     AnySize,
@@ -115,7 +115,7 @@ def _sizes(sizes: tuple, names: dict[TypeParam, str]) -> tuple:
     )
 
 
-@functools.cache
+@once
 def declaration(key: DefinitionKey) -> Declaration:
     """The declaration of a data type: the same for equal keys.
 

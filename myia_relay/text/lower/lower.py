@@ -19,6 +19,7 @@ from ...abstract.declared import Declaration
 from ...abstract.types import numpy_dtype
 from ...ir import syntax as S
 from ...ir.node import Apply, Constant, Graph, Node
+from ...utils.compiling import compiling
 from ...utils.errors import InternalError
 from ...utils.source import NOWHERE, Origin
 from ...utils.trampoline import Steps, run
@@ -82,8 +83,9 @@ class Lowered:
     @classmethod
     def of(cls, module: Any) -> Lowered:
         """The graphs of a `Module`, once."""
-        found = vars(module).get("lowered")
-        return found if found is not None else vars(module).setdefault("lowered", cls(module.checked))
+        with compiling():
+            found = vars(module).get("lowered")
+            return found if found is not None else vars(module).setdefault("lowered", cls(module.checked))
 
     @functools.cached_property
     def leaves_open(self) -> bool:
@@ -104,10 +106,11 @@ class Lowered:
 
     def graph(self, name: str) -> Graph:
         """The graph of a definition: what it needs of its type parameters, then its parameters."""
-        made = self.reference(name)
-        while self._waiting:
-            _DefinitionLowering(self, self._waiting.pop()).definition()
-        return made
+        with compiling():
+            made = self.reference(name)
+            while self._waiting:
+                _DefinitionLowering(self, self._waiting.pop()).definition()
+            return made
 
     def reference(self, name: str) -> Graph:
         """The graph of a definition, which may be lowered later."""

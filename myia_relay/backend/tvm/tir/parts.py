@@ -15,6 +15,7 @@ from typing import Any
 
 import tvm
 
+from ....utils.compiling import for_this_thread
 from . import machine, pipeline
 
 WORTH = 300  # statements of all functions from which on two threads are quicker
@@ -68,7 +69,7 @@ def build(module: Any, apart: set[Any], target: Any) -> tuple[list[Any], tuple[b
         built, code = compiled(parts[0])
         return [built], (code,)
     with ThreadPoolExecutor(1, "myia_relay.llvm") as thread:
-        later = thread.submit(compiled, parts[1])
+        later = thread.submit(for_this_thread(lambda: compiled(parts[1])))
         first = compiled(parts[0])
         builds, codes = zip(first, later.result())
     return list(builds), codes

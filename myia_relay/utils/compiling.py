@@ -1,0 +1,148 @@
+"""One thread compiles at a time, and forks wait until it is done.
+
+Compilations share what is the same for all: parsed graphs, families of data types, declared types, the graphs of a module.
+Each of these is made once, by a thread that holds the lock of this module (`compiling`, `once`, `once_property`); two objects
+for one type would be two types. Little is lost: Python runs one thread at a time, and a compilation is mostly Python. Calls
+of compiled programs take no lock. Whoever holds another lock must not begin to compile.
+
+A compiling thread holds locks of TVM and of LLVM, too. The child of a fork has one thread only, so nothing would release the
+locks of the others. A fork by another thread therefore waits. This concerns `os.fork` and `multiprocessing` with forks, not
+processes that are started as new programs.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import os
+import threading
+import weakref
+from collections.abc import Callable, Hashable, Iterator
+from typing import Any, ParamSpec, TypeVar
+
+P = ParamSpec("P")
+R = TypeVar("R")
+
+LONGEST = 300.0  # seconds that a fork waits
+_lock = threading.Lock()
+
+
+class _OfThread(threading.local):
+    """What a thread holds.
+
+    Attributes:
+        compiles: whether it has the lock, or works for a thread that has it and waits.
+        forks: whether it took the lock for a fork.
+    """
+
+    compiles = forks = False
+
+
+_thread = _OfThread()
+_owners: weakref.WeakSet = weakref.WeakSet()
+
+
+@contextlib.contextmanager
+def compiling() -> Iterator[None]:
+    """No other thread compiles, or forks this process, meanwhile."""
+    if _thread.compiles:
+        yield
+        return
+    _hook()
+    with _lock, _as_compiling(True):
+        yield
+
+
+@contextlib.contextmanager
+def _as_compiling(compiles: bool) -> Iterator[None]:
+    before = _thread.compiles
+    _thread.compiles = compiles
+    try:
+        yield
+    finally:
+        _thread.compiles = before
+
+
+def for_this_thread(function: Callable[[], R]) -> Callable[[], R]:
+    """A function for another thread, for which this one waits: it compiles there if this thread does."""
+    compiles = _thread.compiles
+
+    def run() -> R:
+        with _as_compiling(compiles):
+            return function()
+
+    return run
+
+
+def once(function: Callable[P, R]) -> Callable[P, R]:
+    """Like `functools.cache`, but threads that ask for the same at the same time get the same object.
+
+    The arguments are hashable, and by position. Known results are looked up without a lock.
+    """
+    known: dict[Hashable, R] = {}
+    missing = object()
+
+    @functools.wraps(function)
+    def found(*args: P.args, **kwargs: P.kwargs) -> R:
+        assert not kwargs
+        result: Any = known.get(args, missing)
+        if result is missing:
+            with compiling():
+                result = known.get(args, missing)
+                if result is missing:
+                    result = known[args] = function(*args, **kwargs)
+        return result
+
+    return found
+
+
+class once_property(functools.cached_property):
+    """A `functools.cached_property` that is computed once, whichever threads ask for it."""
+
+    def __get__(self, instance: Any, owner: Any = None) -> Any:
+        if instance is None:
+            return self
+        with compiling():
+            return super().__get__(instance, owner)
+
+
+# Forks.
+
+
+def unlock_in_child(owner: Any) -> None:
+    """In a child, an object gets a new `_lock` if a thread that is not there held it."""
+    _owners.add(owner)
+
+
+@functools.cache
+def _hook() -> None:
+    """Have forks wait, from the first compilation on."""
+    import logging  # noqa: F401 (hooks run last first: its own takes a lock that the compiler wants, so it must come after ours)
+
+    if hasattr(os, "register_at_fork"):
+        os.register_at_fork(before=_before, after_in_parent=_after)
+
+
+def _before() -> None:
+    # Nothing may wait for a thread that forks within a compilation.
+    # In the end it proceeds: a hook that ran before this one may block the compilation.
+    _thread.forks = not _thread.compiles and _lock.acquire(timeout=LONGEST)
+
+
+def _after() -> None:
+    if _thread.forks:
+        _lock.release()
+
+
+def _in_child() -> None:
+    global _lock
+    _lock = threading.Lock()  # other threads may hold the old one, or wait for it, which do not exist here
+    for owner in list(_owners):
+        if owner._lock.acquire(blocking=False):
+            owner._lock.release()
+        else:
+            owner._lock = threading.RLock()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_in_child)
