@@ -3,7 +3,7 @@
 - Compiled code and downloads go to a temporary cache, shared by the workers of one run and removed after it.
 - `data_dir` is the folder of datasets, `executor` runs a test once in each executor.
 - A test that sends itself Ctrl-C has the argument `interruptible`, one of the form of native code `unchecked`.
-- Of tests marked `sampled(n)` the default run takes one in n cases.
+- Of tests marked `sampled(n)` the default run takes one in n cases; `--all-cases` takes all.
 - Tests marked `serial` run while no other worker runs anything.
 """
 
@@ -29,8 +29,11 @@ _MAX_WORKERS = 4
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    """`--update-golden` writes anew what tests hold results against: golden texts, and lists of what is refused."""
+    """`--update-golden` writes anew what tests hold results against: golden texts, and lists of what is refused. `--all-cases` runs
+    what `sampled` tests leave out.
+    """
     parser.addoption("--update-golden", action="store_true", help="write golden files anew")
+    parser.addoption("--all-cases", action="store_true", help="run all cases of tests that are marked `sampled`")
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -57,13 +60,21 @@ def _clean_up(folder: str) -> None:
 
 
 @pytest.hookimpl(tryfirst=True)
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Of a test with parameters that is marked `sampled(n)` one in n cases is run by default, chosen by its name; the others
-    are a campaign.
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Of a test with parameters that is marked `sampled(n)` one in n cases is run by default, but one at least; which ones follows
+    from their names. The others are a campaign.
     """
+    if config.getoption("--all-cases"):
+        return
+    cases: dict[tuple[Path, str], list[pytest.Item]] = {}
     for item in items:
-        mark = item.get_closest_marker("sampled")
-        if mark is not None and hasattr(item, "callspec") and zlib.crc32(item.nodeid.encode()) % mark.args[0]:
+        if item.get_closest_marker("sampled") is not None:
+            cases.setdefault((item.path, item.nodeid.partition("[")[0]), []).append(item)
+    for those in cases.values():
+        mark = those[0].get_closest_marker("sampled")
+        assert mark is not None
+        those.sort(key=lambda item: zlib.crc32(item.nodeid.encode()))
+        for item in those[-(-len(those) // mark.args[0]) :]:
             item.add_marker(pytest.mark.campaign)
 
 

@@ -65,6 +65,7 @@ def mixture_gradient(r: data.Mixture) -> list[np.ndarray]:
 
 
 @pytest.mark.parametrize("d, k, n", [(3, 2, 7), (1, 2, 5)])
+@pytest.mark.sampled(2)
 def test_mixture(executor, d, k, n):
     record = cases.make_mixture(d, k, n)
     args = (record.alphas, record.means, record.icf, record.x, record.gamma, record.m)
@@ -170,6 +171,7 @@ def hand_residuals(r: data.Hand, theta, us=None) -> np.ndarray:
 
 
 @pytest.mark.parametrize("complicated", [0, 1])
+@pytest.mark.sampled(2)
 def test_hand(executor, complicated):
     r = cases.make_hand(3, V=4, complicated=complicated)
     model = hand.Model(r.parents, r.base_relative, r.inverse_base_absolute, r.positions, r.weights)

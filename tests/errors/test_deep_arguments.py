@@ -49,6 +49,7 @@ def test_an_argument_that_contains_itself(make, static, executor):
 
 
 @pytest.mark.parametrize("kind", [list, tuple, dict])
+@pytest.mark.sampled(2)
 def test_an_argument_of_many_levels(kind, executor):
     with pytest.raises(TypeError, match="argument 'x': it is nested more than 500 levels deep") as caught:
         relay(constant, executor=executor)(nested(kind))

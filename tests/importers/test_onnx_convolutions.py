@@ -45,6 +45,7 @@ DILATED = {
 
 
 @pytest.mark.parametrize("name", DILATED)
+@pytest.mark.sampled(2)
 def test_dilated_convolutions(name):
     x_shape, w_shape, attributes = DILATED[name]
     model = convolution(x_shape, w_shape, **attributes)

@@ -162,6 +162,7 @@ def _pytest(arguments: list[str], plugin: Any) -> int:
         "-p",
         "no:xdist",
         "--no-header",
+        "--all-cases",
         "-m",
         "not campaign",
     ]

@@ -170,7 +170,7 @@ def averages(x, n):
     return np.average(x[:n], weights=np.arange(1, n + 1)), np.average(x.reshape(4, 2), axis=0, weights=np.arange(1, 5))
 
 
-@pytest.mark.sampled(6)
+@pytest.mark.sampled(24)
 @pytest.mark.parametrize("function, args", CASES, ids=lambda f: getattr(f, "__name__", ""))
 def test_as_in_numpy(function, args, executor):
     got = relay(executor=executor)(function)(*args)
@@ -195,6 +195,7 @@ RAISING = [
 
 
 @pytest.mark.parametrize("function, args", RAISING)
+@pytest.mark.sampled(3)
 def test_what_numpy_raises(function, args, executor):
     with np.errstate(all="ignore"), pytest.raises(Exception) as wanted:
         function(*args)
@@ -215,6 +216,7 @@ LOSSES = [
 
 
 @pytest.mark.parametrize("function", LOSSES)
+@pytest.mark.sampled(2)
 def test_gradients(function, executor):
     f = relay(executor=executor)(grad(function))
     for n in (1, 3):

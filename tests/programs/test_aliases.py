@@ -563,6 +563,7 @@ OWN = [
 
 @pytest.mark.parametrize("executor", ["interpreter", "python", "native"])
 @pytest.mark.parametrize("function", OWN, ids=lambda f: f.__name__)
+@pytest.mark.sampled(2)
 def test_a_change_that_nothing_shows(function, executor):
     assert repr(relay(function, executor=executor)(3)) == repr(function(3))
 

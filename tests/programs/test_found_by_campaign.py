@@ -281,7 +281,7 @@ PROGRAMS = [
 ]
 
 
-@pytest.mark.sampled(2)
+@pytest.mark.sampled(6)
 @pytest.mark.parametrize("function, inputs", PROGRAMS, ids=[p[0].__name__ for p in PROGRAMS])
 @pytest.mark.filterwarnings("ignore::RuntimeWarning")
 def test_as_cpython(function, inputs, executor):

@@ -112,7 +112,7 @@ def carried(x):
     return total if x[0] > 0 else z
 
 
-@pytest.mark.sampled(6)
+@pytest.mark.sampled(18)
 @case.each
 def test_like_numpy(function, args, executor):
     try:
@@ -169,6 +169,7 @@ SMOOTH = [(low_pass, X[0]), (of_complex, Z), (of_many_axes, X), (low_pass, X[1, 
 
 @pytest.mark.parametrize("executor", EXECUTORS)
 @pytest.mark.parametrize(("function", "x"), SMOOTH, ids=lambda v: getattr(v, "__name__", ""))
+@pytest.mark.sampled(2)
 def test_derivatives(function, x, executor):
     got = relay(executor=executor)(grad(function))(x)
     assert got.dtype == x.dtype
@@ -176,6 +177,7 @@ def test_derivatives(function, x, executor):
 
 
 @pytest.mark.parametrize(("function", "x"), SMOOTH, ids=lambda v: getattr(v, "__name__", ""))
+@pytest.mark.sampled(2)
 def test_batches(function, x):
     both = np.stack([x, x[::-1] * 0.5])
     np.testing.assert_allclose(relay(vmap(function))(both), [function(v) for v in both], rtol=1e-11)

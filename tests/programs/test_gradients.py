@@ -19,7 +19,7 @@ def slope(f, x, h=1e-5):
     return (f(x + h) - f(x - h)) / (2 * h)
 
 
-@pytest.mark.sampled(3)
+@pytest.mark.sampled(6)
 @pytest.mark.parametrize(("f", "points"), SCALAR, ids=lambda v: getattr(v, "__name__", ""))
 def test_scalar_programs_to_order_three(f, points, executor):
     compiled = relay(executor=executor)(f)
@@ -34,6 +34,7 @@ def test_scalar_programs_to_order_three(f, points, executor):
 
 
 @pytest.mark.parametrize("f", ARRAY, ids=lambda f: f.__name__)
+@pytest.mark.sampled(2)
 def test_array_programs(f, executor):
     first = grad(relay(executor=executor)(f))
     got = first(POINT)

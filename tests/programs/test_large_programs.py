@@ -35,6 +35,7 @@ def made(tmp_path, family: str, size: int):
 
 @pytest.mark.parametrize("executor", EXECUTORS)
 @pytest.mark.parametrize("family", SIZES)
+@pytest.mark.sampled(2)
 def test_families(tmp_path, family, executor):
     module = made(tmp_path, family, SIZES[family])
     assert relay(executor=executor)(module.program)(*module.ARGS) == pytest.approx(
@@ -73,6 +74,7 @@ def f{i}(x, n):
 
 @pytest.mark.parametrize("kind", ["number", "array"])
 @pytest.mark.parametrize("executor", EXECUTORS)
+@pytest.mark.sampled(2)
 def test_a_function_called_from_several_places_is_compiled_once(tmp_path, executor, kind):
     """Three calls of each function in the next: written out, that would be 3**13 functions."""
     source = TWICE + "".join(STEP.format(i=i, j=i - 1) for i in range(1, 14))

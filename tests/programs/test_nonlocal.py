@@ -630,6 +630,7 @@ CASES = [
 
 @pytest.mark.parametrize("executor", EXECUTORS)
 @pytest.mark.parametrize(("function", "args"), CASES, ids=lambda v: getattr(v, "__name__", None))
+@pytest.mark.sampled(2)
 def test_as_python(function, args, executor):
     compiled = relay(executor=executor)(function)
     try:

@@ -506,6 +506,7 @@ def test_wrong_arguments_are_refused_at_their_line(call, error, text):
         lambda key, n: vmap(lambda one: random.normal(one))(random.split(key, n)),
     ],
 )
+@pytest.mark.sampled(3)
 def test_sizes_of_run_time(draw):
     known = relay(draw, static="n")
     for executor in EXECUTORS:

@@ -143,6 +143,7 @@ CASES = [
 
 @pytest.mark.parametrize("executor", EXECUTORS)
 @pytest.mark.parametrize("f, args", CASES, ids=lambda x: getattr(x, "__name__", ""))
+@pytest.mark.sampled(2)
 def test_recursion_is_pythons(f, args, executor):
     got, want = relay(executor=executor)(f)(*args), f(*args)
     for a, b in zip(got, want, strict=True) if isinstance(want, tuple) else [(got, want)]:
@@ -181,6 +182,7 @@ def test_tail_calls_are_a_loop():
 @pytest.mark.parametrize(
     "f, executor", [*((endless, e) for e in EXECUTORS), (endless_tail, "native"), (endless_tail, "python")]
 )
+@pytest.mark.sampled(2)
 def test_recursion_without_end_is_an_error_at_the_users_line(f, executor):
     with pytest.raises(RecursionError) as caught:
         relay(executor=executor)(f)(0)

@@ -127,6 +127,7 @@ def tangent(f):
 
 @pytest.mark.parametrize("executor", EXECUTORS)
 @pytest.mark.parametrize("f", PROGRAMS)
+@pytest.mark.sampled(2)
 def test_reverse_and_forward_mode(f, executor):
     both = relay(lambda x, n: (grad(f)(x, n), tangent(f)(x, n)), executor=executor)
     for n in (0, 1, 4):
@@ -135,7 +136,7 @@ def test_reverse_and_forward_mode(f, executor):
         assert forward == pytest.approx(reverse, rel=1e-13, abs=1e-15)
 
 
-@pytest.mark.sampled(4)
+@pytest.mark.sampled(8)
 @pytest.mark.parametrize("executor", EXECUTORS)
 @pytest.mark.parametrize("f", PROGRAMS)
 def test_second_order(f, executor):

@@ -155,7 +155,7 @@ def argument(f):
     return SQUARE if f is tree_of_weights else TABLE
 
 
-@pytest.mark.sampled(2)
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize("f", PROGRAMS)
 def test_gradient(executor, f):
     x = argument(f)

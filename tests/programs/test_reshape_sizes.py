@@ -77,6 +77,7 @@ def split(x, k, m):
 
 
 @pytest.mark.parametrize(("k", "m"), [(-1, 6), (6, -1), (6, 2), (-102, 2)])
+@pytest.mark.sampled(2)
 def test_gradients(k, m, executor):
     def differentiated(x):
         step = 1e-6 * np.eye(12)

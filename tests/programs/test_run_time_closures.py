@@ -232,6 +232,7 @@ def handled_lists(n):
     (backtracking, [(6, 7), (6, 100)]), (states, [(0,), (4,), (5,)]), (arguments, [(3,)]), (perhaps_none, [(0,), (1,), (4,)]),
     (handled_lists, [(3,)]),
 ])  # fmt: skip
+@pytest.mark.sampled(2)
 def test_control(f, inputs, executor):
     compiled = relay(executor=executor)(f)
     for args in inputs:

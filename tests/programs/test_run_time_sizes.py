@@ -335,7 +335,7 @@ def quicksorted(x):
     return np.concatenate([quicksorted(rest[rest < p]), np.array([p]), quicksorted(rest[rest >= p])])
 
 
-@pytest.mark.sampled(2)
+@pytest.mark.sampled(8)
 @pytest.mark.parametrize(("function", "inputs"), PROGRAMS, ids=[f.__name__ for f, _ in PROGRAMS])
 def test_programs_do_what_numpy_does(function, inputs, executor):
     compiled = relay(executor=executor)(function)
@@ -603,7 +603,7 @@ def of_chosen(x, n):
     return np.sum(np.tanh(y) * np.arange(len(y))) + np.sum(np.repeat(x, np.arange(10)) ** 2)
 
 
-@pytest.mark.sampled(2)
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize("function", LOSSES, ids=lambda f: f.__name__)
 def test_gradients(function, executor):
     f = relay(executor=executor)(grad(function))

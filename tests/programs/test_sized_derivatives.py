@@ -76,6 +76,7 @@ def test_back_through_several_results(executor):
 
 @pytest.mark.parametrize("n", [0, 1, 3])
 @pytest.mark.parametrize("function", [grown, constant])
+@pytest.mark.sampled(2)
 def test_forward_and_back_agree(function, n, executor):
     f = relay(executor=executor)(function)
     y, t = jvp(f, (X, n), (V, None))

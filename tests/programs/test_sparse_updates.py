@@ -165,6 +165,7 @@ def same_bits(ours, theirs):
 
 
 @pytest.mark.parametrize("f", [*SPARSE, *OTHERS])
+@pytest.mark.sampled(2)
 def test_the_same_to_the_bit(f, executor, monkeypatch):
     kept = TABLE.copy()
     assert same_bits(*both(f, (TABLE, IDS, 0.05), monkeypatch, executor))

@@ -132,6 +132,7 @@ def grown(x):
 
 
 @case.each
+@pytest.mark.sampled(2)
 def test_as_cpython(function, args, executor):
     agree(function, args, executor)
 

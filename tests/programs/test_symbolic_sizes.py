@@ -382,7 +382,7 @@ def r9(xs: list[N]):
     return xs[0] + xs[1]
 
 
-@pytest.mark.sampled(4)
+@pytest.mark.sampled(12)
 @pytest.mark.parametrize("executor", ["interpreter", "python", "native"])
 @pytest.mark.parametrize(("function", "make", "sizes", "misses"), CASES, ids=[c[0].__name__ for c in CASES])
 def test_every_size(function, make, sizes, misses, executor):

@@ -318,7 +318,7 @@ def without_labels(tree):
     return tree if isinstance(tree, float | np.ndarray) else None
 
 
-@pytest.mark.sampled(2)
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize(("f", "executor"), cases((total, reversed_cells, evaluated, energy), tuple(TREES)))
 def test_gradients(f, executor):
     both = relay(value_and_grad(f, (0, 1)), executor=executor)
@@ -334,6 +334,7 @@ def test_gradients(f, executor):
 
 
 @pytest.mark.parametrize("f", [total, twice, leftmost, of_a_new_tree, replaced, looped, evaluated, energy])
+@pytest.mark.sampled(2)
 def test_as_with_the_structure_in_the_type(f):
     slope, other = relay(grad(f)), relay(grad(f))
     other._structural = True
@@ -350,6 +351,7 @@ def test_programs_for_single_structures_do_not_grow_without_bound(monkeypatch):
 
 
 @pytest.mark.parametrize(("f", "executor"), cases((total, energy), (total, of_a_new_tree, looped, evaluated, energy)))
+@pytest.mark.sampled(3)
 def test_directional_derivatives(f, executor):
     """Forward mode is reverse mode, and forward over reverse what differences of gradients are."""
     along = relay(lambda t, dt, w: jvp(f, (t, w), (dt, 0.5)), executor=executor)
@@ -372,6 +374,7 @@ def test_directional_derivatives(f, executor):
     [(f, "interpreter") for f in (total, of_a_new_tree, looped, evaluated, energy)]
     + [(total, "native"), (looped, "native")],
 )
+@pytest.mark.sampled(2)
 def test_reverse_over_reverse_and_third_order(f, executor):
     def along(t, dt, w):
         return jvp(lambda u: f(u, w), (t,), (dt,))[1]

@@ -23,7 +23,7 @@ def compiled(function, executor):
     return COMPILED.setdefault((function, executor), relay(executor=executor)(function))
 
 
-@pytest.mark.sampled(2)
+@pytest.mark.sampled(6)
 @pytest.mark.parametrize("k", range(len(CASES)), ids=lambda k: f"{CASES[k][0].__name__}-{k}")
 def test_program(k, executor):
     function, args = CASES[k]
@@ -38,6 +38,7 @@ def test_the_comparison_sees_other_trees():
 
 
 @pytest.mark.parametrize("function", [trees.total, trees.mirror, trees.depth, trees.squares])
+@pytest.mark.sampled(2)
 def test_every_shape_is_one_compilation(function, executor):
     f = relay(executor=executor)(function)
     extra = (1.5,) if function is trees.squares else ()

@@ -60,6 +60,7 @@ def test_derivatives_are_those_of_triangles():
 
 @pytest.mark.parametrize("executor", EXECUTORS)
 @pytest.mark.parametrize("value", [1.0, -0.0, np.nan, np.inf])
+@pytest.mark.sampled(2)
 def test_what_is_no_triangle_is_refused(executor, value):
     @relay(executor=executor)
     def lower(a: Square):

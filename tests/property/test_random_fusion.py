@@ -146,6 +146,7 @@ def check(seed: int, folder) -> None:
 
 
 @pytest.mark.parametrize("part", range(4))
+@pytest.mark.sampled(2)
 def test_fused_kernels_compute_what_numpy_computes(part, tmp_path):
     for seed in range(part, SUITE, 4):
         check(seed, tmp_path)

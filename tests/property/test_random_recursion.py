@@ -176,5 +176,6 @@ def test_native(seed, tmp_path):
 
 
 @pytest.mark.parametrize("seed", range(100, 140))
+@pytest.mark.sampled(3)
 def test_interpreter_and_python(seed, tmp_path):
     check(seed, tmp_path, ("interpreter", "python"))

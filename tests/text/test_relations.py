@@ -16,6 +16,7 @@ from .test_operators import CASES
 
 
 @pytest.mark.parametrize(("name", "args", "attrs", "expected"), CASES)
+@pytest.mark.sampled(2)
 def test_what_is_unknown_is_found_at_the_call(name, args, attrs, expected):
     """The operator in a function of which nothing is declared: its relation is solved where the function is called."""
     assert show(type_of(program(name, args, attrs, through=True))) == show(inferred(name, *args, **attrs))

@@ -58,7 +58,7 @@ def same(function: Any, args: tuple, executor: str = "interpreter") -> str:
     return text
 
 
-@pytest.mark.sampled(7)
+@pytest.mark.sampled(14)
 @pytest.mark.filterwarnings("ignore::RuntimeWarning")
 @pytest.mark.parametrize(("function", "args"), CASES)
 def test_the_text_of_a_program_computes_the_same(function, args, executor):
@@ -181,6 +181,7 @@ def test_data_types_are_type_definitions(executor):
 
 
 @pytest.mark.parametrize("wrt", ["w", "t"])
+@pytest.mark.sampled(2)
 def test_the_gradient_of_a_recursive_function(wrt, executor):
     same(grad(tree_loss, wrt), some_tree(), executor)
 

@@ -155,6 +155,7 @@ def test_leaves_out_no_function():
 
 
 @pytest.mark.parametrize("name", CASES)
+@pytest.mark.sampled(2)
 def test_gives_what_python_gives(module, name):
     for args, want in CASES[name]:
         got = module[f"t_{name}"](*[made(module, a) for a in args])

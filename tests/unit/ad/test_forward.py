@@ -71,6 +71,7 @@ def test_forward_is_reverse(f, x):
 
 
 @pytest.mark.parametrize("f", PROGRAMS)
+@pytest.mark.sampled(2)
 def test_second_and_third_orders_agree_whichever_way_they_are_made(f):
     x = 1.3
     ff = lambda a: jv(f, a, a * 0.0 + 1.0)[1][0]  # noqa: E731
@@ -214,6 +215,7 @@ def checkpointed(f):
 
 
 @pytest.mark.parametrize("f", PROGRAMS)
+@pytest.mark.sampled(2)
 def test_a_checkpoint_changes_no_derivative(f):
     g = checkpointed(f)
     assert gradient(g, 1.3) == pytest.approx(gradient(f, 1.3), rel=1e-12)

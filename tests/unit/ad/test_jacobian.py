@@ -115,7 +115,7 @@ def full(entries, shape):
     return out
 
 
-@pytest.mark.sampled(2)
+@pytest.mark.sampled(6)
 @pytest.mark.parametrize("f", FUNCTIONS, ids=lambda f: f.__name__)
 @pytest.mark.parametrize("transform", [jacfwd, jacrev])
 def test_entries_are_those_that_may_be_other_than_zero(f, transform, monkeypatch, executor):
@@ -157,6 +157,7 @@ def test_picks_out_of_nothing(transform):
 
 @pytest.mark.parametrize("f", [products, moved], ids=lambda f: f.__name__)
 @pytest.mark.parametrize("transform", [jacfwd, jacrev])
+@pytest.mark.sampled(2)
 def test_several_results(f, transform, executor):
     want = relay(transform(f), executor="interpreter")(X)
     entries = relay(transform(f, sparse=True), executor=executor)(X)

@@ -394,6 +394,7 @@ def test_first_order(f):
 
 
 @pytest.mark.parametrize("f", [f for f in PROGRAMS if f is not trees_twice], ids=name)
+@pytest.mark.sampled(3)
 def test_second_order(f):
     first = relay(grad(f), executor="interpreter")
     wanted = difference(first, *POINTS[-1])
@@ -405,6 +406,7 @@ XS, NS = np.array([0.75, 1.25, 0.5]), np.array([3, 0, 2])
 
 
 @pytest.mark.parametrize("f", PROGRAMS, ids=name)
+@pytest.mark.sampled(3)
 def test_batches(f):
     one = relay(value_and_grad(f), executor="interpreter")
     for ns, axis in ((2, None), (NS, 0)):

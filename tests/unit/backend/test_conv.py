@@ -97,7 +97,7 @@ def run_conv(s, n, tasks, dtype, symbolic=False):
     np.testing.assert_allclose(out[2], dx, **tolerance)
 
 
-@pytest.mark.sampled(2)
+@pytest.mark.sampled(6)
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 @pytest.mark.parametrize("n, tasks", [(1, 2), (3, 1), (5, 2)])
 @pytest.mark.parametrize("s", CONVS, ids=str)
@@ -178,6 +178,7 @@ WINDOWS = [
 
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 @pytest.mark.parametrize("s", POOLS + WINDOWS, ids=str)
+@pytest.mark.sampled(2)
 def test_pool(s, dtype):
     planes = 6
     # Few distinct values: ties everywhere.

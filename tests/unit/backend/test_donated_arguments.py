@@ -562,6 +562,7 @@ PROGRAMS = {
 
 
 @pytest.mark.parametrize("f", PROGRAMS, ids=lambda f: f.__name__)
+@pytest.mark.sampled(2)
 def test_results_and_copies(f):
     graph = build(f, vec(6), INT)
     program = compile_program(graph)

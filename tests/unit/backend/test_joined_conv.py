@@ -38,6 +38,7 @@ SHAPES = [
     ],
     ids=str,
 )
+@pytest.mark.sampled(2)
 def test_groups_of_samples(s, n, columns, tasks, dtype, monkeypatch):
     """All samples at a time, some and a rest, one by one; what is not set before stays NaN."""
     monkeypatch.setattr(joined_conv, "COLUMNS", columns)

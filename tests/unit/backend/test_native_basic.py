@@ -38,6 +38,7 @@ def test_scalars_are_exact():
 @pytest.mark.parametrize(
     "value", [0.7, np.float32(0.7), np.float64(2.5), arr(37), arr(4, 5, dtype="float64"), arr(3, dtype="float16")]
 )
+@pytest.mark.sampled(2)
 def test_unary(name, value):
     if isinstance(value, np.ndarray) and name in ("log", "sqrt"):
         value = np.abs(value) + value.dtype.type(0.1)
@@ -46,6 +47,7 @@ def test_unary(name, value):
 
 @pytest.mark.parametrize("name", ["add", "sub", "mul", "floordiv", "mod", "maximum", "minimum", "lt", "eq", "ne", "ge"])
 @pytest.mark.parametrize("dtype", ["float32", "float64", "int64", "int32", "int8", "uint8", "uint64"])
+@pytest.mark.sampled(3)
 def test_binary(name, dtype):
     x, y = arr(5, 7, dtype=dtype), arr(5, 7, dtype=dtype)
     check(getattr(P, name), x, y)
@@ -76,7 +78,7 @@ def test_casts(to):
     check(lambda a: P.cast(a, dtype=to), arr(21, dtype="int32"))
 
 
-@pytest.mark.sampled(3)
+@pytest.mark.sampled(6)
 @pytest.mark.parametrize("n", [2, 3, 7, 9, 14, 15, 17, 23, 31, 47, 65])
 @pytest.mark.parametrize("dtype", ["float64", "float32", "float16", "int64", "int8", "uint8"])
 def test_rows_of_any_length_are_vectors(n, dtype):
@@ -112,6 +114,7 @@ def test_several_results_share_kernels():
     "shape", [(1,), (7,), (64,), (1000,), (3, 5), (16, 16), (5, 1, 9), (2, 3, 4, 5), (0, 3), (130, 33)]
 )
 @pytest.mark.parametrize("dtype", ["float32", "int64"])
+@pytest.mark.sampled(2)
 def test_reductions(shape, dtype):
     x = arr(*shape, dtype=dtype)
     n = len(shape)

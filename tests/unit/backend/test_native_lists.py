@@ -256,6 +256,7 @@ class Random:
 
 
 @pytest.mark.parametrize("seed", range(8))
+@pytest.mark.sampled(3)
 def test_random_programs(seed, watched):
     program = watched(Random(seed).graph())
     for n in (0, 1, 4):
@@ -506,7 +507,7 @@ OWNED = {
 """Program -> blocks that it asks for, where n is 0 and 3."""
 
 
-@pytest.mark.sampled(3)
+@pytest.mark.sampled(6)
 @pytest.mark.parametrize("f", OWNED, ids=lambda f: f.__name__)
 def test_owners(f, watched):
     program = watched(build(f, INT))
@@ -592,6 +593,7 @@ def test_changes(kind, watched):
 
 
 @pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.sampled(2)
 def test_lists_of_lists_together(kind, watched):
     def f(n):
         entry = entries_of(n, kind)

@@ -134,6 +134,7 @@ class Random(Program):
 
 @pytest.mark.parametrize("symbolic", [False, True])
 @pytest.mark.parametrize("part", range(4))
+@pytest.mark.sampled(2)
 def test_nothing_is_overwritten_that_is_looked_at(part, symbolic):
     taken = 0
     for seed in range(60 * part, 60 * part + 60):

@@ -57,6 +57,7 @@ def convolution(padding, groups):
 
 @pytest.mark.parametrize("batch", [1, 2])
 @pytest.mark.parametrize("case", CASES, ids=lambda c: "x".join(map(str, (*c[0], c[1]))))
+@pytest.mark.sampled(2)
 def test_values(case, batch, always):
     *arguments, padding, groups = drawn(case, batch)
     f = convolution(padding, groups)

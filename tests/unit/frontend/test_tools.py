@@ -101,6 +101,7 @@ def test_without_asserts(tmp_path, plain, flag):
 @pytest.mark.parametrize(
     "flags", [("-X", "dev"), ("-X", "importtime"), ("-W", "error"), ("-B", "-I"), ("-m", "cProfile")]
 )
+@pytest.mark.sampled(3)
 def test_other_flags(tmp_path, plain, flags):
     folder = ROOT if "-I" in flags else None
     text = f"import sys\nsys.path.insert(0, {str(folder)!r})\n" + PROGRAM if folder else PROGRAM

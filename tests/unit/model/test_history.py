@@ -74,6 +74,7 @@ def test_picture_of_validation(history):
 
 
 @pytest.mark.parametrize("losses", [[], [1.0], [float("nan")] * 3, [0.0, -1.0, 2.0], [float("inf"), 1.0]])
+@pytest.mark.sampled(2)
 def test_odd_losses(losses):
     pytest.importorskip("matplotlib")
     record = History(losses=losses)

@@ -179,6 +179,7 @@ def conv(x, w, stride=1, pad=0, dilation=1, groups=1):
 @pytest.mark.parametrize(
     "options", [{}, {"stride": 2, "pad": 1}, {"dilation": 2, "pad": 2}, {"groups": 2}, {"groups": 4, "stride": 2}]
 )
+@pytest.mark.sampled(3)
 def test_convolutions(axes, options):
     layer = {1: relay.conv1d, 2: relay.conv2d, 3: relay.conv3d}[axes]
     groups = options.get("groups", 1)
@@ -374,6 +375,7 @@ def recurrent(name, xs, weights, layers, both, state):
 
 @pytest.mark.parametrize("name", CELLS)
 @pytest.mark.parametrize("layers, both, batch", [(1, False, ()), (2, True, (2,))])
+@pytest.mark.sampled(2)
 def test_recurrent_layers(name, layers, both, batch):
     gates, _ = CELLS[name]
     xs = normal(5, *batch, 3)

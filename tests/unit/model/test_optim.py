@@ -173,6 +173,7 @@ class TestRules:
         assert t == STEPS
 
     @pytest.mark.parametrize(("name", "options"), CASES, ids=IDS)
+    @pytest.mark.sampled(2)
     def test_a_model(self, name, options):
         model = make_model()
         opt = getattr(optim, name)(model, **options)

@@ -450,6 +450,7 @@ class TestTakenUp:
 
     @pytest.mark.parametrize("stream", [False, True])
     @pytest.mark.parametrize("at", [1, 3, 4, 8, 11])
+    @pytest.mark.sampled(2)
     def test_killed_after_any_save(self, at, stream, tmp_path, monkeypatch):
         options = {"data": relay.data.batches(data(), 4), "batch_size": None} if stream else {}
         whole = self.start(**options)

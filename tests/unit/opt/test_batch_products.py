@@ -123,6 +123,7 @@ def counted(f, args):
 
 
 @pytest.mark.parametrize("name", PROGRAMS)
+@pytest.mark.sampled(2)
 def test_values_and_products(name, executor, monkeypatch):
     f, args, inside, outside = PROGRAMS[name]
     run = relay(executor=executor)(f)
@@ -137,6 +138,7 @@ def test_values_and_products(name, executor, monkeypatch):
 
 
 @pytest.mark.parametrize("name", PROGRAMS)
+@pytest.mark.sampled(3)
 def test_gradients(name, executor, monkeypatch):
     f, args, _, _ = PROGRAMS[name]
     which = tuple(k for k, a in enumerate(args) if a.dtype == np.float64)

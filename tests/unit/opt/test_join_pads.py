@@ -48,6 +48,7 @@ CASES |= {"with_a_gap": (with_a_gap, X), "in_a_loop": (in_a_loop, X)}
 
 
 @pytest.mark.parametrize("name", CASES)
+@pytest.mark.sampled(2)
 def test_gradients(name, executor, monkeypatch):
     f, x = CASES[name]
     value, found = relay(executor=executor)(value_and_grad(f))(x)
@@ -60,6 +61,7 @@ def test_gradients(name, executor, monkeypatch):
 @pytest.mark.parametrize(
     "name, parts", [("columns", 3), ("rows", 3), ("overlapping", 0), ("with_a_gap", 0), ("in_a_loop", 2)]
 )
+@pytest.mark.sampled(2)
 def test_which_are_written_apart(name, parts):
     f, x = CASES[name]
     (kernels,) = (rows for title, rows in relay(value_and_grad(f)).explain(x).sections if "kernel calls" in title)

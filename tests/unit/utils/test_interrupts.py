@@ -87,6 +87,7 @@ def test_ignored(executor, body):
 
 @needs_timer
 @pytest.mark.parametrize("body", [count, train])
+@pytest.mark.sampled(2)
 def test_a_handler_that_returns(executor, body):
     heard = []
     run, expected, model = program(executor, body)

@@ -151,6 +151,7 @@ def test_a_child_goes_on_where_the_parent_was(restarts):
 
 
 @pytest.mark.parametrize("end", ["", "sys.exit(3)", "raise ValueError('mine')", "os.kill(os.getpid(), 2)"])
+@pytest.mark.sampled(2)
 def test_the_interpreter_ends(end):
     """With a loop that still holds its thread: the source is closed, and nothing hangs or complains."""
     program = f"""
