@@ -21,11 +21,10 @@ A tangent of a tangent, or of a gradient, is a tangent: there are no further fam
 
 from __future__ import annotations
 
-import functools
 from dataclasses import dataclass
 from typing import Any
 
-from ..utils.compiling import compiling
+from ..utils.compiling import once_property
 from .types import NONE, Data, NoneT, Struct, Type, leaves, tangent
 
 
@@ -102,13 +101,13 @@ class Family:
         ]
         return f"<family {self.name}: {'; '.join(text)}>"
 
-    @functools.cached_property
+    @once_property
     def tangent(self) -> Family | None:
         """The family of tangents; None where no float is in any value."""
         derive(self)
         return self.__dict__["tangent"]
 
-    @functools.cached_property
+    @once_property
     def gradient(self) -> Family:
         """The family of gradients, as users get them."""
         derive(self)
@@ -131,11 +130,6 @@ class Family:
 
 def derive(family: Family) -> None:
     """Give a family, and those that its values refer to, the families of their derivatives."""
-    with compiling():
-        _derive(family)
-
-
-def _derive(family: Family) -> None:
     families = [f for f in family.reachable() if "tangent" not in f.__dict__]
     for f in families:
         inner = f.reachable()

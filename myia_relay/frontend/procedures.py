@@ -22,7 +22,7 @@ from typing import Any, NamedTuple
 
 from ..ir.syntax import FreeName
 from ..utils.attributes import own_attribute
-from ..utils.compiling import compiling
+from ..utils.compiling import compiling, session
 from ..utils.errors import CompileError
 from .captured_changes import lift
 from .objects import DEEPEST
@@ -33,6 +33,7 @@ from .text.tree import FunctionNode, children
 NEVER = 1 << 30
 _ROUNDS = [0]
 _NODES: weakref.WeakKeyDictionary[types.FunctionType, tuple[Any, FunctionNode | None]] = weakref.WeakKeyDictionary()
+_ANALYSES: weakref.WeakKeyDictionary[types.FunctionType, Procedures] = weakref.WeakKeyDictionary()
 
 
 @dataclass(frozen=True)
@@ -86,15 +87,26 @@ class Procedures:
         kept: function -> the parameters that it changes.
         calls: call -> the arguments that it changes.
         assumed: the names from outside that were looked up, with what they meant.
+        nodes: all these functions.
+        round: the value of `rounds` when they were looked at.
+        session: the compilation in which the names were looked up last.
     """
 
     kept: dict[FunctionNode, dict[str, ParameterChange]] = field(default_factory=dict)
     calls: dict[ast.Call, tuple[ChangedArgument, ...]] = field(default_factory=dict)
     assumed: dict[tuple[types.FunctionType, str], Any] = field(default_factory=dict)
+    nodes: set[FunctionNode] = field(default_factory=set)
+    round: int = 0
+    session: int = 0
 
     def holds(self) -> bool:
-        """Whether the names still mean what they meant."""
-        return all(_meaning(*name) is value for name, value in self.assumed.items())
+        """Whether the names still mean what they meant; looked up once in a compilation."""
+        if self.session == (now := session()):
+            return True
+        holds = all(_meaning(*name) is value for name, value in self.assumed.items())
+        if holds:
+            self.session = now
+        return holds
 
     def added(self, node: FunctionNode) -> set[str]:
         """The parameters of a function to which `a += b` is applied."""
@@ -334,9 +346,16 @@ def _is_foreign(function: types.FunctionType) -> bool:
 
 
 def analyse(source: Source) -> Procedures:
-    """What a function and the functions that it calls change; where inner functions change its variables, they take them."""
+    """What a function and the functions that it calls change; where inner functions change its variables, they take them.
+
+    What was found for a function is right for those that it calls, too, so that a chain of calls is analysed once.
+    """
     _lift_in(source)
-    return _analysed(source)
+    known = _ANALYSES.get(source.function)
+    if known is None or known.round != rounds() or source.node not in known.nodes or not known.holds():
+        known = _analysed(source)
+        known.round, known.session = rounds(), session()
+    return known
 
 
 def _lift_in(source: Source) -> None:
@@ -409,6 +428,10 @@ def _analysed(source: Source) -> Procedures:
             places = _places(call, target.node, found.kept.get(target.node, {}))
             if places:
                 found.calls[call] = places
+    found.nodes.update(unit.node for unit in units)
+    for function, unit in outside.items():
+        if unit is not None:
+            _ANALYSES[function] = found
     return found
 
 

@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import contextlib
 import functools
+import itertools
 import os
 import threading
 import weakref
@@ -25,6 +26,7 @@ R = TypeVar("R")
 
 LONGEST = 300.0  # seconds that a fork waits
 _lock = threading.Lock()
+_sessions = itertools.count(1)
 
 
 class _OfThread(threading.local):
@@ -33,9 +35,11 @@ class _OfThread(threading.local):
     Attributes:
         compiles: whether it has the lock, or works for a thread that has it and waits.
         forks: whether it took the lock for a fork.
+        session: the number of the time for which it has the lock, or had it last.
     """
 
     compiles = forks = False
+    session = 0
 
 
 _thread = _OfThread()
@@ -50,7 +54,13 @@ def compiling() -> Iterator[None]:
         return
     _hook()
     with _lock, _as_compiling(True):
+        _thread.session = next(_sessions)
         yield
+
+
+def session() -> int:
+    """A number that stays the same while this thread compiles, and is never used again: for what is looked at once in a session."""
+    return _thread.session if _thread.compiles else next(_sessions)
 
 
 @contextlib.contextmanager
@@ -65,10 +75,11 @@ def _as_compiling(compiles: bool) -> Iterator[None]:
 
 def for_this_thread(function: Callable[[], R]) -> Callable[[], R]:
     """A function for another thread, for which this one waits: it compiles there if this thread does."""
-    compiles = _thread.compiles
+    compiles, number = _thread.compiles, _thread.session
 
     def run() -> R:
         with _as_compiling(compiles):
+            _thread.session = number
             return function()
 
     return run
@@ -97,7 +108,11 @@ def once(function: Callable[P, R]) -> Callable[P, R]:
 
 
 class once_property(functools.cached_property):
-    """A `functools.cached_property` that is computed once, whichever threads ask for it."""
+    """A `functools.cached_property` that is computed once, whichever threads ask for it.
+
+    Python before 3.12 has a lock for each cached property. It is taken after ours here, so no two threads wait for each other;
+    what is computed by `functools.cached_property` itself must not compile.
+    """
 
     def __get__(self, instance: Any, owner: Any = None) -> Any:
         if instance is None:

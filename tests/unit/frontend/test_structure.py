@@ -9,6 +9,7 @@ from myia_relay.ir.node import Constant, Graph
 from myia_relay.ir.syntax import FreeName
 from myia_relay.ir.text import to_text
 from myia_relay.ir.walk import free_variables, graphs_reachable, references, sub_graphs, uses
+from myia_relay.utils.compiling import compiling
 from tests.work import calls_of
 
 from .parsed_eval import Refused, evaluate
@@ -219,3 +220,39 @@ def test_the_work_of_parsing_is_linear(n, body):
 
     half, whole = (calls_of(read, from_text(f"def f(x):\n{body(size)}    return x\n"))[0] for size in (n // 2, n))
     assert whole <= 2.6 * half
+
+
+def test_the_work_of_parsing_a_chain_of_functions_is_linear(tmp_path):
+    def work(n):
+        lines = [f"def f{i}(x, a):\n    a[0] = x\n    return f{i - 1}(x + 1, a)\n" for i in range(1, n)]
+        path = tmp_path / f"chain_{n}.py"
+        path.write_text("\n".join(["def f0(x, a):\n    return x\n", *lines]))
+        made: dict = {}
+        exec(compile(path.read_text(), str(path), "exec"), made)
+
+        def read(functions):
+            with compiling():  # names are looked up once in a compilation
+                return [parse(f).flags.get("kept") for f in functions for _ in range(2)]
+
+        calls, kept = calls_of(read, [made[f"f{i}"] for i in reversed(range(n))])
+        assert [bool(k) for k in kept] == [True] * 2 * (n - 1) + [False] * 2
+        return calls
+
+    half, whole = work(60), work(120)
+    assert whole <= 2.6 * half
+
+
+def test_what_a_called_function_changes_is_looked_at_anew(tmp_path):
+    """A chain is analysed once, but not for ever."""
+    path = tmp_path / "rebound.py"
+    path.write_text(
+        "def keeps(a):\n    return a\n\ndef writes(a):\n    a[0] = 1\n\ndef calls(a):\n    inner(a)\n\n"
+        "def outer(a):\n    calls(a)\n\ninner = keeps\n"
+    )
+    made: dict = {}
+    exec(compile(path.read_text(), str(path), "exec"), made)
+    assert not parse(made["outer"]).flags.get("kept") and not parse(made["calls"]).flags.get("kept")
+    made["inner"] = made["writes"]
+    assert parse(made["calls"]).flags.get("kept") and parse(made["outer"]).flags.get("kept")
+    made["inner"] = made["keeps"]
+    assert not parse(made["outer"]).flags.get("kept") and not parse(made["calls"]).flags.get("kept")
