@@ -33,7 +33,8 @@ from .text.tree import FunctionNode, children
 NEVER = 1 << 30
 _ROUNDS = [0]
 _NODES: weakref.WeakKeyDictionary[types.FunctionType, tuple[Any, FunctionNode | None]] = weakref.WeakKeyDictionary()
-_ANALYSES: weakref.WeakKeyDictionary[types.FunctionType, Procedures] = weakref.WeakKeyDictionary()
+_ANALYSES: weakref.WeakKeyDictionary[types.FunctionType, weakref.ref[Procedures]] = weakref.WeakKeyDictionary()
+"""The last analysis of each function, as long as a parsed graph has it."""
 
 
 @dataclass(frozen=True)
@@ -87,7 +88,8 @@ class Procedures:
         kept: function -> the parameters that it changes.
         calls: call -> the arguments that it changes.
         assumed: the names from outside that were looked up, with what they meant.
-        nodes: all these functions.
+        nodes: all these functions, inner ones too.
+        functions: the Python functions among them.
         round: the value of `rounds` when they were looked at.
         session: the compilation in which the names were looked up last.
     """
@@ -96,6 +98,7 @@ class Procedures:
     calls: dict[ast.Call, tuple[ChangedArgument, ...]] = field(default_factory=dict)
     assumed: dict[tuple[types.FunctionType, str], Any] = field(default_factory=dict)
     nodes: set[FunctionNode] = field(default_factory=set)
+    functions: list[types.FunctionType] = field(default_factory=list)
     round: int = 0
     session: int = 0
 
@@ -351,10 +354,12 @@ def analyse(source: Source) -> Procedures:
     What was found for a function is right for those that it calls, too, so that a chain of calls is analysed once.
     """
     _lift_in(source)
-    known = _ANALYSES.get(source.function)
+    kept = _ANALYSES.get(source.function)
+    known = kept() if kept is not None else None
     if known is None or known.round != rounds() or source.node not in known.nodes or not known.holds():
         known = _analysed(source)
         known.round, known.session = rounds(), session()
+        _ANALYSES.update(dict.fromkeys(known.functions, weakref.ref(known)))
     return known
 
 
@@ -429,9 +434,7 @@ def _analysed(source: Source) -> Procedures:
             if places:
                 found.calls[call] = places
     found.nodes.update(unit.node for unit in units)
-    for function, unit in outside.items():
-        if unit is not None:
-            _ANALYSES[function] = found
+    found.functions.extend(function for function, unit in outside.items() if unit is not None)
     return found
 
 
