@@ -52,7 +52,7 @@ def native(graph):
 
 
 @pytest.mark.parametrize("name", NAMES)
-@pytest.mark.sampled(4)
+@pytest.mark.sampled(8)
 def test_machine_code_is_the_meaning(name):
     prim = REGISTRY[name]
     for number, (args, attrs) in enumerate(EXAMPLES[name]):
@@ -108,7 +108,7 @@ DIFFERENTIABLE = [n for n in NAMES if REGISTRY[n].differentiable and n not in NO
 
 
 @pytest.mark.parametrize("name", DIFFERENTIABLE)
-@pytest.mark.sampled(3)
+@pytest.mark.sampled(6)
 def test_machine_code_of_the_adjoint(name):
     prim = REGISTRY[name]
     for number, (args, attrs) in enumerate(EXAMPLES[name]):

@@ -170,7 +170,7 @@ def averages(x, n):
     return np.average(x[:n], weights=np.arange(1, n + 1)), np.average(x.reshape(4, 2), axis=0, weights=np.arange(1, 5))
 
 
-@pytest.mark.sampled(24)
+@pytest.mark.sampled(48)
 @pytest.mark.parametrize("function, args", CASES, ids=lambda f: getattr(f, "__name__", ""))
 def test_as_in_numpy(function, args, executor):
     got = relay(executor=executor)(function)(*args)

@@ -370,7 +370,7 @@ def lists_that_change_places(n):
 
 
 @case.each
-@pytest.mark.sampled(4)
+@pytest.mark.sampled(8)
 def test_the_caller_sees_the_change(function, args, executor):
     agree(function, args, executor)
 

@@ -307,7 +307,7 @@ def cycles(perm):
     return lens
 
 
-@pytest.mark.sampled(12)
+@pytest.mark.sampled(24)
 @pytest.mark.parametrize("function, args", PROGRAMS, ids=lambda f: getattr(f, "__name__", ""))
 def test_as_in_numpy(function, args, executor):
     want = function(*copy.deepcopy(args))

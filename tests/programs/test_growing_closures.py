@@ -90,7 +90,7 @@ def of_a_tuple(x):
 PROGRAMS = [composed, composed_often, continued, of_numbers, in_turn, in_a_loop, under_a_condition, of_a_tuple]
 
 
-@pytest.mark.sampled(6)
+@pytest.mark.sampled(12)
 @pytest.mark.parametrize("f", PROGRAMS)
 def test_program(executor, f):
     for x in (0.75, -0.3):

@@ -121,7 +121,7 @@ def refusals(updating):
     return Refusals(Path(__file__).with_name("refused_kinds.json"), "tests/programs/test_kinds.py", updating)
 
 
-@pytest.mark.sampled(9)
+@pytest.mark.sampled(18)
 @pytest.mark.parametrize("executor", ["interpreter", "native"])
 @pytest.mark.parametrize("expression", EXPRESSIONS)
 def test_expressions(expression, executor, refusals):

@@ -32,7 +32,7 @@ def program(*inputs):
 COMPILED: dict = {}
 
 
-@pytest.mark.sampled(6)
+@pytest.mark.sampled(12)
 @pytest.mark.parametrize(("function", "args"), CASES)
 def test_program(function, args, executor):
     f = COMPILED.setdefault((function, executor), relay(executor=executor)(function))

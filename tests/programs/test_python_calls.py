@@ -44,7 +44,7 @@ def program_of(text: str):
 
 @pytest.mark.parametrize("executor", EXECUTORS)
 @pytest.mark.parametrize("text", SAME)
-@pytest.mark.sampled(4)
+@pytest.mark.sampled(8)
 def test_as_python(text, executor):
     function = program_of(text)
     (want, printed), (got, shown) = outcome(function, ARGS), outcome(relay(executor=executor)(function), ARGS)

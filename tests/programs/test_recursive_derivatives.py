@@ -136,7 +136,7 @@ def test_reverse_and_forward_mode(f, executor):
         assert forward == pytest.approx(reverse, rel=1e-13, abs=1e-15)
 
 
-@pytest.mark.sampled(8)
+@pytest.mark.sampled(16)
 @pytest.mark.parametrize("executor", EXECUTORS)
 @pytest.mark.parametrize("f", PROGRAMS)
 def test_second_order(f, executor):

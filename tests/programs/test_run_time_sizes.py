@@ -335,7 +335,7 @@ def quicksorted(x):
     return np.concatenate([quicksorted(rest[rest < p]), np.array([p]), quicksorted(rest[rest >= p])])
 
 
-@pytest.mark.sampled(8)
+@pytest.mark.sampled(16)
 @pytest.mark.parametrize(("function", "inputs"), PROGRAMS, ids=[f.__name__ for f, _ in PROGRAMS])
 def test_programs_do_what_numpy_does(function, inputs, executor):
     compiled = relay(executor=executor)(function)

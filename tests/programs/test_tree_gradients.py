@@ -351,7 +351,7 @@ def test_programs_for_single_structures_do_not_grow_without_bound(monkeypatch):
 
 
 @pytest.mark.parametrize(("f", "executor"), cases((total, energy), (total, of_a_new_tree, looped, evaluated, energy)))
-@pytest.mark.sampled(3)
+@pytest.mark.sampled(6)
 def test_directional_derivatives(f, executor):
     """Forward mode is reverse mode, and forward over reverse what differences of gradients are."""
     along = relay(lambda t, dt, w: jvp(f, (t, w), (dt, 0.5)), executor=executor)

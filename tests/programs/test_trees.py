@@ -23,7 +23,7 @@ def compiled(function, executor):
     return COMPILED.setdefault((function, executor), relay(executor=executor)(function))
 
 
-@pytest.mark.sampled(6)
+@pytest.mark.sampled(12)
 @pytest.mark.parametrize("k", range(len(CASES)), ids=lambda k: f"{CASES[k][0].__name__}-{k}")
 def test_program(k, executor):
     function, args = CASES[k]

@@ -67,7 +67,7 @@ def sums_from(a, start):
 
 @pytest.mark.parametrize("executor", EXECUTORS)
 @pytest.mark.parametrize("shape", [(1, 1), (1, 2), (2, 1), (2, 3), (5, 4), (20, 20)], ids=str)
-@pytest.mark.sampled(3)
+@pytest.mark.sampled(6)
 def test_sums_and_products_of_negative_zeros(executor, shape):
     n, m = shape
     a, ones = np.full(shape, -0.0), np.ones((m, n))

@@ -36,7 +36,7 @@ def test_programs(choices):
     assert_agrees(choices.randrange, "random program", shared=False)
 
 
-@pytest.mark.sampled(6)
+@pytest.mark.sampled(12)
 @pytest.mark.parametrize("seed", range(60))
 def test_programs_of_seeds(seed):
     assert_agrees(random.Random(seed).randrange, f"random program {seed}", thorough=seed % 4 == 0)

@@ -30,7 +30,7 @@ def holds(program: Program, module) -> bool:
     return message in str(caught.value)
 
 
-@pytest.mark.sampled(8)
+@pytest.mark.sampled(16)
 @pytest.mark.parametrize("program", PROGRAMS)
 def test_programs(program, executor):
     assert holds(program, relay.parse_text(program.text).with_executor(executor))

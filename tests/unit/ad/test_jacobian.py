@@ -115,7 +115,7 @@ def full(entries, shape):
     return out
 
 
-@pytest.mark.sampled(6)
+@pytest.mark.sampled(12)
 @pytest.mark.parametrize("f", FUNCTIONS, ids=lambda f: f.__name__)
 @pytest.mark.parametrize("transform", [jacfwd, jacrev])
 def test_entries_are_those_that_may_be_other_than_zero(f, transform, monkeypatch, executor):

@@ -406,7 +406,7 @@ XS, NS = np.array([0.75, 1.25, 0.5]), np.array([3, 0, 2])
 
 
 @pytest.mark.parametrize("f", PROGRAMS, ids=name)
-@pytest.mark.sampled(3)
+@pytest.mark.sampled(6)
 def test_batches(f):
     one = relay(value_and_grad(f), executor="interpreter")
     for ns, axis in ((2, None), (NS, 0)):

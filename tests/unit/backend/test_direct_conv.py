@@ -84,7 +84,7 @@ def always(monkeypatch):
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 @pytest.mark.parametrize("batch", [1, 3])
 @pytest.mark.parametrize("case", CASES, ids=lambda c: "x".join(map(str, (*c[0], c[1][0]))))
-@pytest.mark.sampled(4)
+@pytest.mark.sampled(8)
 def test_values(case, batch, dtype, always):
     image, filters, strides, padding, groups = case
 

@@ -155,7 +155,7 @@ def test_extrema_of_other_types(dtype):
 
 @pytest.mark.parametrize("mode", MODES)
 @pytest.mark.parametrize("value", [0.0, -0.0, 1.0, -1.0, 10.0, NAN, INF, -INF, 5e-324])
-@pytest.mark.sampled(3)
+@pytest.mark.sampled(6)
 def test_float_constants_do_not_fold_wrongly(value, mode):
     names = ["add", "sub", "mul", "div", "maximum", "minimum", "mul_sub", "mul_add"]
     x = np.array(FLOATS)

@@ -122,7 +122,7 @@ def test_products(m, n, k, pair, machine):
     check(lambda a, b: P.dot_integer(a, b, zero=pair[2]), drawn(pair[0], m, k), drawn(pair[1], n, k))
 
 
-@pytest.mark.sampled(6)
+@pytest.mark.sampled(12)
 @pytest.mark.parametrize("pair", PAIRS, ids=lambda p: p[0])
 def test_the_edges_of_the_ranges(pair, machine):
     """Nothing saturates on the way: 255 * -128 in all places, and -32768 * -32768, which wraps."""

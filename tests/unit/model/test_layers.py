@@ -179,7 +179,7 @@ def conv(x, w, stride=1, pad=0, dilation=1, groups=1):
 @pytest.mark.parametrize(
     "options", [{}, {"stride": 2, "pad": 1}, {"dilation": 2, "pad": 2}, {"groups": 2}, {"groups": 4, "stride": 2}]
 )
-@pytest.mark.sampled(3)
+@pytest.mark.sampled(6)
 def test_convolutions(axes, options):
     layer = {1: relay.conv1d, 2: relay.conv2d, 3: relay.conv3d}[axes]
     groups = options.get("groups", 1)

@@ -87,7 +87,7 @@ FUNCTIONS = [scalars, triangular, rows, backwards, shared, unknown, branches]
 
 @pytest.mark.parametrize("f", FUNCTIONS, ids=lambda f: f.__name__)
 @pytest.mark.parametrize("order", [1, 2, 3])
-@pytest.mark.sampled(4)
+@pytest.mark.sampled(8)
 def test_derivatives_of_loops_are_those_of_the_interpreter(f, order):
     for _ in range(order - 1):
         f = _summed(f)

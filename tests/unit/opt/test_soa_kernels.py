@@ -364,7 +364,7 @@ TRANSFORMS = [
 
 @pytest.mark.parametrize("what", TRANSFORMS)
 @pytest.mark.parametrize("seed", range(12))
-@pytest.mark.sampled(3)
+@pytest.mark.sampled(6)
 def test_random_programs(seed, what, tmp_path):
     n = 32 + seed
     args = RNG.normal(size=(n, 3)), RNG.normal(size=(n, 3)), RNG.normal(size=n), RNG.integers(-4, 4, n)
