@@ -585,7 +585,7 @@ class Engine:
         """Let the innermost branch with a finished arm go on without the others."""
         for pending in reversed(self.joins):
             if not pending.forced.done and any(t.done and t.error is None for t in pending.arms):
-                self.recursion.waiting.update(key for key, spec in self.specs.items() if not spec.known.done)
+                self.recursion.waiting.update((key, None) for key, spec in self.specs.items() if not spec.known.done)
                 self.loop.resolve(pending.forced)
                 return True
         for spec in reversed(self.specs.values()):

@@ -51,6 +51,7 @@ class Grows(TypeError_):
 
     Attributes:
         graph: the function as it was parsed; None where it is something else.
+        graphs: all functions whose types grow, callers of that one among them.
         known: whether there are integers among the arguments of its first call, and all are known: one may bound the recursion.
         some: whether some of them are.
     """
@@ -63,6 +64,7 @@ class Grows(TypeError_):
             origin,
         )
         self.graph = graph if isinstance(graph, Graph) else None
+        self.graphs: set[Any] = {self.graph}
 
     def public(self) -> TypeError_:
         """The error as the user gets it."""
@@ -90,7 +92,7 @@ class RecursionAssumptions:
         self.families = families
         self.assumed: dict[Hashable, tuple[TreeDef, list[Cell]]] = {}
         self.before: dict[Hashable, tuple[TreeDef, list[Cell]]] = {}
-        self.waiting: set[Hashable] = set()
+        self.waiting: dict[Hashable, None] = {}  # in the order in which they waited, so that runs are alike
         self.unsettled = False
         self.bottoms: list[Specialisation] = []
         self.failures: list[tuple[Graph, Exception]] = []
@@ -102,7 +104,7 @@ class RecursionAssumptions:
     def start_pass(self) -> None:
         """Forget everything but the assumed results."""
         self.before = dict(self.assumed)
-        self.waiting, self.unsettled, self.bottoms, self.failures = set(), False, [], []
+        self.waiting, self.unsettled, self.bottoms, self.failures = {}, False, [], []
         self.nested.clear()
         self.folded.clear()
 
@@ -196,15 +198,18 @@ class RecursionAssumptions:
 
     def growing(self) -> CompileError:
         """The error for a function whose result type changes in every pass."""
-        key, (treedef, _) = next((k, r) for k, r in self.assumed.items() if self.before.get(k) != r)
-        spec, (old, _) = self.specs[key], self.before.get(key, ("nothing", None))
+        growing = [k for k, r in self.assumed.items() if self.before.get(k) != r]
+        spec, (treedef, _) = self.specs[growing[0]], self.assumed[growing[0]]
+        old, _ = self.before.get(growing[0], ("nothing", None))
         self.families.suspect(treedef)
-        return Grows(
+        grows = Grows(
             f"the result types of the recursive function {spec.graph.name} grow without bound: "
             f"{shortened(str(old))}, then {shortened(str(treedef))}",
             spec.source,
             spec.graph.origin,
         )
+        grows.graphs = {self.specs[k].source for k in growing}  # callers among them, whose results grow with it
+        return grows
 
     def endless(self) -> CompileError | None:
         """The error for a recursive function that never returns and never raises, if there is one."""
@@ -235,7 +240,7 @@ def another_way(engine: Any, problem: CompileError) -> bool:
         return True
     if isinstance(problem, Grows):
         opened = (graph for graph, closed in engine.undecided.items() if not closed)
-        closing = [graph for graph in opened if problem.graph in graphs_reachable(graph)]
+        closing = [graph for graph in opened if not problem.graphs.isdisjoint(graphs_reachable(graph))]
         if closing:
             engine.undecided.update(dict.fromkeys(closing, True))
             engine.recursion = RecursionAssumptions(engine.families)
