@@ -22,7 +22,7 @@ from typing import Any, NamedTuple
 
 from ..ir.syntax import FreeName
 from ..utils.attributes import own_attribute
-from ..utils.compiling import compiling, session
+from ..utils.compiling import session
 from ..utils.errors import CompileError
 from .captured_changes import lift
 from .objects import DEEPEST
@@ -366,10 +366,9 @@ def analyse(source: Source) -> Procedures:
 def _lift_in(source: Source) -> None:
     """Let inner functions take the variables around them that they change; once for each tree."""
     marked: Any = source.node
-    with compiling():
-        if not getattr(marked, "_lifted", False) and _functions_in(source.node):
-            marked._lifted = True
-            lift(source.node, _analysed(source).mutated, _definition)
+    if not getattr(marked, "_lifted", False) and _functions_in(source.node):
+        marked._lifted = True
+        lift(source.node, _analysed(source).mutated, _definition)
 
 
 def _analysed(source: Source) -> Procedures:

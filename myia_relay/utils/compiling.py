@@ -3,7 +3,7 @@
 Compilations share what is the same for all: parsed graphs, families of data types, declared types, the graphs of a module.
 Each of these is made once, by a thread that holds the lock of this module (`compiling`, `once`, `once_property`); two objects
 for one type would be two types. Little is lost: Python runs one thread at a time, and a compilation is mostly Python. Calls
-of compiled programs take no lock. Whoever holds another lock must not begin to compile.
+of compiled programs do not wait for it. Whoever holds another lock must not begin to compile.
 
 A compiling thread holds locks of TVM and of LLVM, too. The child of a fork has one thread only, so nothing would release the
 locks of the others. A fork by another thread therefore waits. This concerns `os.fork` and `multiprocessing` with forks, not
