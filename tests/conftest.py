@@ -13,6 +13,7 @@ import contextlib
 import faulthandler
 import gc
 import os
+import re
 import shutil
 import signal
 import tempfile
@@ -27,6 +28,7 @@ EXECUTORS = ("interpreter", "python", "native")
 
 _RUN_FOLDER = "MYIA_RELAY_TEST_RUN"
 _MAX_WORKERS = 4
+_NATIVE = re.compile(r"\bnative\b")
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -62,8 +64,8 @@ def _clean_up(folder: str) -> None:
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Of a test with parameters that is marked `sampled(n)` one in n cases is run by default, but one at least; which ones follows
-    from their names. The others are a campaign.
+    """Of a test with parameters that is marked `sampled(n)` one in n cases is run by default, but one at least, and one in native
+    code where there are such; which ones follows from their names. The others are a campaign.
     """
     if config.getoption("--all-cases"):
         return
@@ -75,7 +77,10 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         mark = those[0].get_closest_marker("sampled")
         assert mark is not None
         those.sort(key=lambda item: zlib.crc32(item.nodeid.encode()))
-        for item in those[-(-len(those) // mark.args[0]) :]:
+        native = (item for item in those if _NATIVE.search(item.nodeid.partition("[")[2]))
+        first = next(native, those[0])
+        others = [item for item in those if item is not first]
+        for item in others[-(-len(those) // mark.args[0]) - 1 :]:
             item.add_marker(pytest.mark.campaign)
 
 

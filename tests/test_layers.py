@@ -231,6 +231,7 @@ def test_imports_point_down():
     assert not found, "\n" + "\n".join(found)
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("part", INNER)
 def test_imports_within_a_part_point_down(part):
     known = known_names()

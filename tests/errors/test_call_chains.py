@@ -158,6 +158,7 @@ def deep(n):
     return shared(n, 0)  # deep
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("executor", ["interpreter", "python", "native"])
 def test_through_functions_that_are_not_inlined(executor):
     for f in (relay(ends, executor=executor), grad(relay(ends, executor=executor))):

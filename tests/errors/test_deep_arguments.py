@@ -83,6 +83,7 @@ for executor in ("interpreter", "python", "native"):
 """
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("option", [[], ["-O"]])
 def test_asserts_are_those_of_the_interpreter(option, tmp_path):
     """`python -O` drops them, with the assignments in them."""

@@ -185,7 +185,7 @@ def drawn(model, shapes) -> list[np.ndarray]:
 
 
 @pytest.mark.parametrize("name", NETS)
-@pytest.mark.sampled(2)
+@pytest.mark.sampled(6)
 def test_one_compilation_serves_all_sizes(name):
     text, inputs, shapes_of, cases = NETS[name]
     model = network(text, inputs)
@@ -203,7 +203,7 @@ def test_one_compilation_serves_all_sizes(name):
 
 
 @pytest.mark.parametrize("name", ["U-Net", "MobileNet", "encoder and decoder", "dilated sequences"])
-@pytest.mark.sampled(2)
+@pytest.mark.sampled(4)
 def test_gradients_by_parameters(name):
     text, inputs, shapes_of, cases = NETS[name]
     model = network(text, inputs)

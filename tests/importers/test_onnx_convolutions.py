@@ -45,7 +45,7 @@ DILATED = {
 
 
 @pytest.mark.parametrize("name", DILATED)
-@pytest.mark.sampled(2)
+@pytest.mark.sampled(3)
 def test_dilated_convolutions(name):
     x_shape, w_shape, attributes = DILATED[name]
     model = convolution(x_shape, w_shape, **attributes)
@@ -98,6 +98,7 @@ OPEN = {
 }
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("name", OPEN)
 def test_one_compilation_serves_images_of_all_sizes(name):
     w_shape, attributes = OPEN[name]
@@ -137,6 +138,7 @@ def test_a_window_that_does_not_fit_into_an_image_of_open_size_is_refused():
             run(np.ones((1, 1, 2, 4)))
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("operator", ["MaxPool", "AveragePool"])
 @pytest.mark.parametrize("ceil_mode", [0, 1])
 def test_pooling_of_images_of_all_sizes(operator, ceil_mode):

@@ -144,7 +144,7 @@ def test_maxima_put_back():
 
 @pytest.mark.parametrize("mode", ["avg", "max"])
 @pytest.mark.parametrize("ratio, where", [(0, "half_pixel"), (2, "output_half_pixel")])
-@pytest.mark.sampled(2)
+@pytest.mark.sampled(4)
 def test_regions_aligned(mode, ratio, where):
     rois = np.array([[0, 0, 9, 9], [1.5, 2.25, 6, 11], [3, 3, 3, 3], [-4, 5, 20, 7]], np.float32)
     model = parsed(
@@ -206,6 +206,7 @@ def test_sequences_counted():
             check(f, want, x)
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize(
     "size, kernel, strides, dilations, pads",
     [

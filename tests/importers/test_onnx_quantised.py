@@ -81,7 +81,7 @@ CASES = [
 
 @pytest.mark.parametrize("x_dtype, w_dtype, x_zero, w_zero, groups, per_channel", CASES)
 @pytest.mark.parametrize("form", ["QLinearConv", "QDQ"])
-@pytest.mark.sampled(3)
+@pytest.mark.sampled(6)
 def test_convolutions(form, x_dtype, w_dtype, x_zero, w_zero, groups, per_channel):
     x, w, b = drawn(x_dtype, 2, 4, 7, 6), drawn(w_dtype, 8, 4 // groups, 3, 3), drawn("int16", 8).astype(np.int32)
     w_scale = RNG.uniform(0.001, 0.01, 8 if per_channel else ()).astype(np.float32)
@@ -122,7 +122,7 @@ def test_convolutions(form, x_dtype, w_dtype, x_zero, w_zero, groups, per_channe
 
 @pytest.mark.parametrize("form", ["MatMul", "Gemm"])
 @pytest.mark.parametrize("w_dtype, w_zero", [("int8", 0), ("uint8", 128), ("uint8", 5)])
-@pytest.mark.sampled(2)
+@pytest.mark.sampled(6)
 def test_products_with_limits(form, w_dtype, w_zero):
     x, shape = drawn("uint8", 3, 70), ((6, 70) if form == "Gemm" else (70, 6))
     w, b, scale = drawn(w_dtype, *shape), drawn("int16", 6).astype(np.int32), np.float32(0.01)

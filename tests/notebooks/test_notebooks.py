@@ -59,6 +59,7 @@ def stale(kept, shown, *, to_the_letter: bool) -> list[str]:
 @pytest.mark.sampled(3)
 # What jupyter_client and zmq warn of (event loops, their own deprecations) is not ours; a warning inside of the
 # notebook does not get here, as it runs in a process of its own.
+@pytest.mark.sampled(6)
 @pytest.mark.filterwarnings("ignore")
 @pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
 def test_shows_what_it_keeps(path, tmp_path, monkeypatch):

@@ -96,6 +96,7 @@ def check_located(prim, args, attrs, whole, relation: Relation, label) -> None:
         assert not np.delete(differs, p, at).any()
 
 
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize("prim, args, attrs", CASES)
 def test_declared_axes_are_those_of_the_meaning(prim, args, attrs):
     check_axes(prim, prim.axes, args, attrs)

@@ -65,6 +65,7 @@ def test_jvp_is_the_central_difference(prim, args, attrs):
         check_first(prim, args, attrs, [t if k == i else None for k, t in enumerate(every)])
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("prim, args, attrs", DIFFERENTIABLE)
 def test_jvp_is_the_transposed_vjp_and_has_a_gradient(prim, args, attrs):
     """<w, J v> == <J^T w, v>; and the gradient of <w, J(x) v> by x is its central difference."""

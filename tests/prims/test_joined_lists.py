@@ -45,7 +45,7 @@ def reduced(x, m, n):
 
 @pytest.mark.parametrize("n", [1, 3])
 @pytest.mark.parametrize("function", [vectors, matrices, numbers, reduced])
-@pytest.mark.sampled(8)
+@pytest.mark.sampled(24)
 def test_as_in_numpy(function, n, executor):
     got = relay(executor=executor)(function)(X, M, n)
     assert not differences(got, function(X, M, n), rtol=1e-12)

@@ -52,7 +52,7 @@ def native(graph):
 
 
 @pytest.mark.parametrize("name", NAMES)
-@pytest.mark.sampled(8)
+@pytest.mark.sampled(49)
 def test_machine_code_is_the_meaning(name):
     prim = REGISTRY[name]
     for number, (args, attrs) in enumerate(EXAMPLES[name]):
@@ -75,6 +75,7 @@ FLOAT_NAMES = [
 ]
 
 
+@pytest.mark.sampled(6)
 @pytest.mark.parametrize(
     "name, dtype",
     [(n, d) for n in FLOAT_NAMES for d in ("float64", "float32") if (n, d) != ("gamma_slope", "float32")],
@@ -108,7 +109,7 @@ DIFFERENTIABLE = [n for n in NAMES if REGISTRY[n].differentiable and n not in NO
 
 
 @pytest.mark.parametrize("name", DIFFERENTIABLE)
-@pytest.mark.sampled(6)
+@pytest.mark.sampled(30)
 def test_machine_code_of_the_adjoint(name):
     prim = REGISTRY[name]
     for number, (args, attrs) in enumerate(EXAMPLES[name]):

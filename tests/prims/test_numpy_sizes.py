@@ -170,7 +170,7 @@ def averages(x, n):
     return np.average(x[:n], weights=np.arange(1, n + 1)), np.average(x.reshape(4, 2), axis=0, weights=np.arange(1, 5))
 
 
-@pytest.mark.sampled(48)
+@pytest.mark.sampled(135)
 @pytest.mark.parametrize("function, args", CASES, ids=lambda f: getattr(f, "__name__", ""))
 def test_as_in_numpy(function, args, executor):
     got = relay(executor=executor)(function)(*args)
@@ -195,7 +195,7 @@ RAISING = [
 
 
 @pytest.mark.parametrize("function, args", RAISING)
-@pytest.mark.sampled(3)
+@pytest.mark.sampled(7)
 def test_what_numpy_raises(function, args, executor):
     with np.errstate(all="ignore"), pytest.raises(Exception) as wanted:
         function(*args)
@@ -240,6 +240,7 @@ def test_refusals_say_the_way_round(function, text):
         relay(function)(X, 2)
 
 
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize("size", [0, 1, 5, 8])
 def test_ranges_with_steps_between_sizes(size, executor):
     def named(x: Tensor[Float64, ("n",)]):  # noqa: F821

@@ -117,7 +117,7 @@ def expected(op, *args):
 @pytest.mark.parametrize(
     "left, right", [(INTS, INTS), (FLOATS, FLOATS), (INTS, FLOATS), (FLOATS, INTS), (BOOLS, INTS), (BOOLS, BOOLS)]
 )
-@pytest.mark.sampled(2)
+@pytest.mark.sampled(4)
 def test_binary_operators(op, left, right):
     for x, y in itertools.product(left, right):
         if op is operator.pow and isinstance(y, int) and isinstance(x, int) and y < 0:
@@ -213,6 +213,7 @@ SCALARS = [
 ]
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("op", BINARY, ids=lambda op: op.__name__)
 def test_numpy_scalars(op):
     for x, y in itertools.product(SCALARS, SCALARS):

@@ -114,7 +114,7 @@ class Program:
                 self.exact.append(False)
 
 
-@pytest.mark.sampled(16)
+@pytest.mark.sampled(73)
 @pytest.mark.parametrize("name", sorted(EXAMPLES))
 def test_sizes_that_values_decide(name):
     with np.errstate(all="ignore"):

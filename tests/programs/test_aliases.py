@@ -563,7 +563,7 @@ OWN = [
 
 @pytest.mark.parametrize("executor", ["interpreter", "python", "native"])
 @pytest.mark.parametrize("function", OWN, ids=lambda f: f.__name__)
-@pytest.mark.sampled(2)
+@pytest.mark.sampled(5)
 def test_a_change_that_nothing_shows(function, executor):
     assert repr(relay(function, executor=executor)(3)) == repr(function(3))
 
@@ -582,6 +582,7 @@ def of_rows(x, n):
     return total + m[0][1]
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("executor", ["interpreter", "python", "native"])
 def test_gradient_through_lists_of_lists(executor):
     assert relay(grad(of_rows), executor=executor)(1.5, 3) == pytest.approx(383.5)

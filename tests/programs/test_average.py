@@ -43,7 +43,7 @@ def function(axis, weighted):
 @pytest.mark.filterwarnings("ignore")
 @pytest.mark.parametrize("executor", ["native", "python", "interpreter"])
 @pytest.mark.parametrize("k", range(len(CASES)))
-@pytest.mark.sampled(2)
+@pytest.mark.sampled(4)
 def test_average(k, executor):
     x, axis, w = CASES[k]
     f, args = function(axis, w is not None), (x,) if w is None else (x, w)

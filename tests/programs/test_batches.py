@@ -171,7 +171,7 @@ def test_examples_are_computed_as_each_by_itself(f, executor):
 
 
 @pytest.mark.parametrize("f", FUNCTIONS, ids=lambda f: f.__name__)
-@pytest.mark.sampled(4)
+@pytest.mark.sampled(8)
 def test_derivatives_of_batches(f):
     want = [relay(grad(f))(x) for x in XS.tolist()]
     g = of_float(f)

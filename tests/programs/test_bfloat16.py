@@ -53,6 +53,7 @@ PRODUCTS = {
 }
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("name", PRODUCTS)
 def test_sums_and_products(name, executor):
     f, args = PRODUCTS[name]
@@ -130,6 +131,7 @@ def listed(x):
     return parts
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize(
     ("f", "args"),
     [

@@ -181,6 +181,7 @@ def of_the_same_name(n):
     return other([7]), xs
 
 
+@pytest.mark.sampled(7)
 @case.each
 def test_inner_functions_change_variables(function, args, executor):
     agree(function, args, executor)

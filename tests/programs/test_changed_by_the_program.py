@@ -214,7 +214,7 @@ def outcome(function, args: tuple):
 
 
 @case.each
-@pytest.mark.sampled(3)
+@pytest.mark.sampled(7)
 def test_the_caller_sees_it(function, args, executor):
     compiled = relay(executor=executor)(function)
     assert outcome(compiled, copy.deepcopy(args)) == outcome(function, copy.deepcopy(args))

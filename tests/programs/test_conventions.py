@@ -39,6 +39,7 @@ KINKS = [
 ]
 
 
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize("executor", ["interpreter", "native"])
 @pytest.mark.parametrize("f, args, wanted", KINKS, ids=map(str, range(len(KINKS))))
 def test_kinks_and_ties(f, args, wanted, executor):
@@ -63,6 +64,7 @@ def roots_above_one(x):
     return x
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("executor", EXECUTORS)
 def test_dead_branches_make_no_nan(executor):
     def both(f, xs, *rest):

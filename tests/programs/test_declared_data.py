@@ -92,6 +92,7 @@ PROGRAMS = [
 ]
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize(("function", "args"), PROGRAMS)
 def test_programs(function, args, executor):
     got, want = relay(executor=executor)(function)(*args), function(*args)
@@ -107,6 +108,7 @@ def test_a_value_of_two_parameters(executor):
     assert f(3) == 3.0 and f(1) == 0.75
 
 
+@pytest.mark.sampled(3)
 def test_arguments_and_gradients(executor):
     @relay(executor=executor)
     def total(xs, w):

@@ -21,7 +21,7 @@ def test_every_network_is_compiled():
     assert set(DEPTHS) == set(NETWORKS)
 
 
-@pytest.mark.sampled(6)
+@pytest.mark.sampled(10)
 @pytest.mark.parametrize("name", DEPTHS)
 def test_networks_compile(name):
     command = [sys.executable, "-m", "tests.programs.networks", name, str(DEPTHS[name])]

@@ -82,6 +82,7 @@ def same(a, b):
 # Directional derivatives.
 
 
+@pytest.mark.sampled(3)
 def test_jvp_and_vjp_are_transposes(executor):
     f = relay(executor=executor)(mixing)
     v, w = np.array([1.0, -2.0, 0.5]), np.array([0.3, 1.0, 2.0, -1.0])
@@ -171,6 +172,7 @@ def test_inside_of_compiled_code(executor):
 # Jacobians.
 
 
+@pytest.mark.sampled(3)
 def test_jacobians_agree(executor):
     f = relay(executor=executor)(mixing)
     forward, reverse = jacfwd(f)(X), jacrev(f)(X)
@@ -272,6 +274,7 @@ def test_a_rule_attached_later_is_noticed():
     assert gradient(2.0) == 5.0
 
 
+@pytest.mark.sampled(3)
 def test_checkpoints_change_nothing(executor):
     def inner(c, x):
         for _ in range(5):

@@ -73,6 +73,7 @@ def recursive(x: float, n: int) -> float:
     return x if n == 0 else recursive(x * 2, n - 1)
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize(
     ("function", "args"),
     [

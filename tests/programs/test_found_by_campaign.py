@@ -281,7 +281,7 @@ PROGRAMS = [
 ]
 
 
-@pytest.mark.sampled(6)
+@pytest.mark.sampled(13)
 @pytest.mark.parametrize("function, inputs", PROGRAMS, ids=[p[0].__name__ for p in PROGRAMS])
 @pytest.mark.filterwarnings("ignore::RuntimeWarning")
 def test_as_cpython(function, inputs, executor):
@@ -609,6 +609,7 @@ def test_a_captured_variable_bound_in_a_branch_of_a_branch():
         assert str(caught.value).splitlines()[0] == str(wanted.value)
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("dtype", ["float64", "float32"])
 @pytest.mark.parametrize("executor", ["native", "python"])
 def test_products_are_taken_in_order(executor, dtype):
@@ -655,7 +656,7 @@ def test_the_sum_of_a_list_that_has_become_empty(executor):
     assert relay(f, executor=executor)(3, 0.5) == (0.5, 0)
 
 
-@pytest.mark.sampled(2)
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("executor", ["native", "python", "interpreter"])
 def test_arrays_that_turn_out_to_be_empty(executor):
     """The size of an array becomes known to be 0 after its elements were asked for; np.diff and np.take of none."""
@@ -749,6 +750,7 @@ def program(k, x):
         assert verdict.kind == "same", verdict
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("executor", ["native", "python", "interpreter"])
 def test_numpy_functions_of_nothing(executor):
     """NumPy looks for an element's place only where there are elements, and at the sample points first."""

@@ -112,7 +112,7 @@ def carried(x):
     return total if x[0] > 0 else z
 
 
-@pytest.mark.sampled(18)
+@pytest.mark.sampled(30)
 @case.each
 def test_like_numpy(function, args, executor):
     try:
@@ -169,7 +169,7 @@ SMOOTH = [(low_pass, X[0]), (of_complex, Z), (of_many_axes, X), (low_pass, X[1, 
 
 @pytest.mark.parametrize("executor", EXECUTORS)
 @pytest.mark.parametrize(("function", "x"), SMOOTH, ids=lambda v: getattr(v, "__name__", ""))
-@pytest.mark.sampled(2)
+@pytest.mark.sampled(4)
 def test_derivatives(function, x, executor):
     got = relay(executor=executor)(grad(function))(x)
     assert got.dtype == x.dtype

@@ -34,7 +34,7 @@ def test_scalar_programs_to_order_three(f, points, executor):
 
 
 @pytest.mark.parametrize("f", ARRAY, ids=lambda f: f.__name__)
-@pytest.mark.sampled(2)
+@pytest.mark.sampled(5)
 def test_array_programs(f, executor):
     first = grad(relay(executor=executor)(f))
     got = first(POINT)
@@ -66,6 +66,7 @@ def test_closed_forms(f, x, closed, executor):
         assert g(x) == pytest.approx(want, rel=1e-12)
 
 
+@pytest.mark.sampled(3)
 def test_gradient_of_a_gradient_inside_of_compiled_code(executor):
     """The second derivative through an `if` and a `while`, in all ways to write it."""
     for f, x in ((branching, 0.9), (halving, 0.2), (until_large, 0.7)):

@@ -99,6 +99,7 @@ def test_program(executor, f):
         assert type(got) is type(f(x))
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("f", PROGRAMS)
 def test_gradient(f):
     x = 0.7
@@ -106,6 +107,7 @@ def test_gradient(f):
     assert relay(grad(f))(x) == pytest.approx(want, rel=1e-5)
 
 
+@pytest.mark.sampled(3)
 def test_a_static_argument(executor):
     def f(x, n):
         return compose(affine, n)(x) + with_continuation(n, lambda v: v * x)

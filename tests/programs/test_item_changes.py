@@ -300,7 +300,7 @@ def d6(d):
 
 
 @case.each
-@pytest.mark.sampled(3)
+@pytest.mark.sampled(7)
 def test_as_python(function, args, executor):
     agree(function, args, executor)
 

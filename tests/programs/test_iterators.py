@@ -44,6 +44,7 @@ def nested(xs, ys, c):
     return out
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("c", [-1, 1, 9])
 @pytest.mark.parametrize("program", [loops, returned, conditional, nested])
 def test_an_iterator_in_the_arms_of_an_if(program, c, executor):

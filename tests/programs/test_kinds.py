@@ -121,7 +121,7 @@ def refusals(updating):
     return Refusals(Path(__file__).with_name("refused_kinds.json"), "tests/programs/test_kinds.py", updating)
 
 
-@pytest.mark.sampled(18)
+@pytest.mark.sampled(37)
 @pytest.mark.parametrize("executor", ["interpreter", "native"])
 @pytest.mark.parametrize("expression", EXPRESSIONS)
 def test_expressions(expression, executor, refusals):
@@ -144,6 +144,7 @@ def stored(text: str):
     return function_of(f"def program(x):\n    y = np.zeros(3, np.int8)\n    {text}\n    return y\n", f"<{text}>")
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("executor", ["interpreter", "native"])
 @pytest.mark.parametrize(
     "text", ["y[0] = x", "y[:2] = [1, x]", "y[1:] = (x, x)", "y[:] = int(x) * 2", "y[1:] = [int(x), 100]"]

@@ -35,7 +35,7 @@ def made(tmp_path, family: str, size: int):
 
 @pytest.mark.parametrize("executor", EXECUTORS)
 @pytest.mark.parametrize("family", SIZES)
-@pytest.mark.sampled(2)
+@pytest.mark.sampled(5)
 def test_families(tmp_path, family, executor):
     module = made(tmp_path, family, SIZES[family])
     assert relay(executor=executor)(module.program)(*module.ARGS) == pytest.approx(
@@ -74,7 +74,7 @@ def f{i}(x, n):
 
 @pytest.mark.parametrize("kind", ["number", "array"])
 @pytest.mark.parametrize("executor", EXECUTORS)
-@pytest.mark.sampled(2)
+@pytest.mark.sampled(6)
 def test_a_function_called_from_several_places_is_compiled_once(tmp_path, executor, kind):
     """Three calls of each function in the next: written out, that would be 3**13 functions."""
     source = TWICE + "".join(STEP.format(i=i, j=i - 1) for i in range(1, 14))
@@ -100,7 +100,7 @@ def test_native_functions_are_shared_only_where_that_is_shorter(tmp_path, unchec
     assert [v.name_hint for v in relay(small.program).tir(*small.ARGS).functions] == ["main"]
 
 
-@pytest.mark.sampled(2)
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize(("family", "size"), [("calls", 400), ("elifs", 300), ("expression", 900), ("ifs", 95)])
 def test_deep_programs_leave_the_stack_alone(tmp_path, family, size):
     """As deep as they are, they need no more of Python's stack than others."""
@@ -117,6 +117,7 @@ def test_types_nested_deeper_than_pythons_recursion_limit(tmp_path):
     assert relay(program)(2.5) == 2.5
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("executor", ["interpreter", "python", "native"])
 def test_a_long_chain_of_elifs(tmp_path, executor):
     branches = "".join(f"    elif n == {k}:\n        r = {k * 3 % 17}\n" for k in range(1, 420))
@@ -209,6 +210,7 @@ CALLS = {"count": [(3,), (-1,), (19_999,), (-20_000,)], "weight": [(7, 0.5), (-2
 CALLS |= {"mixed": [(3,)], "total": [(0,), (1000,)], "local": [(2,), (33,)]}
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("executor", EXECUTORS)
 def test_a_long_list_of_numbers_is_an_array(tmp_path, executor):
     """Indexed at run time: one constant, not 20,000 operands."""

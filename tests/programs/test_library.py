@@ -352,7 +352,7 @@ def modules(tmp_path_factory):
     return load
 
 
-@pytest.mark.sampled(72)
+@pytest.mark.sampled(120)
 @pytest.mark.parametrize("executor", EXECUTORS)
 @pytest.mark.parametrize("function", list(CASES), ids=lambda f: f.__name__)
 def test_means_what_the_library_means(function, executor, modules):

@@ -204,7 +204,7 @@ def of_computed_sizes(a, k):
 
 
 @case.each
-@pytest.mark.sampled(6)
+@pytest.mark.sampled(46)
 def test_like_numpy(function, args, executor):
     try:
         with np.errstate(all="ignore"):
@@ -287,14 +287,14 @@ SMOOTH += [
 @pytest.mark.parametrize(
     ("function", "a"), [*SMOOTH, (of_least_squares, TALL)], ids=lambda v: getattr(v, "__name__", "")
 )
-@pytest.mark.sampled(4)
+@pytest.mark.sampled(11)
 def test_derivatives_of_what_is_read(function, a, executor):
     got = relay(executor=executor)(grad(function))(a)
     np.testing.assert_allclose(got, numerically(function, a), rtol=2e-6, atol=2e-6)
 
 
 @pytest.mark.parametrize(("function", "a"), SMOOTH, ids=lambda v: getattr(v, "__name__", ""))
-@pytest.mark.sampled(4)
+@pytest.mark.sampled(7)
 def test_second_derivatives_and_batches(function, a):
     x = np.random.default_rng(3).normal(size=a.shape)
 

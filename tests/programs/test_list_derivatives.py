@@ -111,7 +111,7 @@ def by_rows(x, n):
     return s
 
 
-@pytest.mark.sampled(6)
+@pytest.mark.sampled(18)
 @pytest.mark.parametrize("executor", EXECUTORS)
 @pytest.mark.parametrize("f", [rows_of, trees, records, by_a_list, by_trees, by_rows])
 def test_lists(f, executor):
@@ -129,7 +129,7 @@ def test_lists(f, executor):
 
 @pytest.mark.parametrize("executor", EXECUTORS)
 @pytest.mark.parametrize("f", [rows_of, trees])
-@pytest.mark.sampled(2)
+@pytest.mark.sampled(6)
 def test_second_order(f, executor):
     slope, second = relay(grad(f), executor=executor), relay(grad(grad(f)), executor=executor)
     wanted = (slope(0.3 + 1e-5, 5) - slope(0.3 - 1e-5, 5)) / 2e-5

@@ -32,7 +32,7 @@ def program(*inputs):
 COMPILED: dict = {}
 
 
-@pytest.mark.sampled(12)
+@pytest.mark.sampled(19)
 @pytest.mark.parametrize(("function", "args"), CASES)
 def test_program(function, args, executor):
     f = COMPILED.setdefault((function, executor), relay(executor=executor)(function))
@@ -784,7 +784,7 @@ FUNCTIONS = [
 ]
 
 
-@pytest.mark.sampled(4)
+@pytest.mark.sampled(6)
 @pytest.mark.parametrize("function", FUNCTIONS)
 def test_derivatives(function, executor):
     x, n, h = 0.7, 6, 1e-5

@@ -144,6 +144,7 @@ def generator(ids: IDS, caches=(None, None)):
     return scores if caches[0] is None else (scores, tuple(filled))
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("executor", ["interpreter", "python", "native"])
 def test_a_model_generates_with_caches_what_it_says_of_the_whole(executor):
     model = relay.create_model(generator, seed=3, init=relay.init.normal(0.5))

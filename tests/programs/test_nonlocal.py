@@ -630,7 +630,7 @@ CASES = [
 
 @pytest.mark.parametrize("executor", EXECUTORS)
 @pytest.mark.parametrize(("function", "args"), CASES, ids=lambda v: getattr(v, "__name__", None))
-@pytest.mark.sampled(2)
+@pytest.mark.sampled(5)
 def test_as_python(function, args, executor):
     compiled = relay(executor=executor)(function)
     try:

@@ -123,6 +123,7 @@ def outer(x):
     return x[:, None] * x[None, :] - 1.0
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("f", [elementwise, outer])
 @pytest.mark.parametrize("n", [0, 5, 31, 64, 77, 203])
 @pytest.mark.parametrize("dtype", ["float32", "float64"])

@@ -62,7 +62,7 @@ CASES = [
 
 
 @pytest.mark.parametrize("name, text, args", CASES, ids=[text for _, text, _ in CASES])
-@pytest.mark.sampled(3)
+@pytest.mark.sampled(13)
 def test_numpy_says(executor, name, text, args):
     verdict = judge(name, text, args, executor)
     assert verdict.kind == "same", str(verdict)

@@ -120,7 +120,7 @@ def slices_with_computed_bounds(x, a, b):
 
 
 @case.each
-@pytest.mark.sampled(9)
+@pytest.mark.sampled(27)
 def test_like_numpy(function, args, executor):
     agree(function, args, executor)
 

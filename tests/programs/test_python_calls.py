@@ -44,7 +44,7 @@ def program_of(text: str):
 
 @pytest.mark.parametrize("executor", EXECUTORS)
 @pytest.mark.parametrize("text", SAME)
-@pytest.mark.sampled(8)
+@pytest.mark.sampled(33)
 def test_as_python(text, executor):
     function = program_of(text)
     (want, printed), (got, shown) = outcome(function, ARGS), outcome(relay(executor=executor)(function), ARGS)
@@ -59,7 +59,7 @@ def test_as_python(text, executor):
 
 
 @pytest.mark.parametrize(("text", "refusal"), REFUSED)
-@pytest.mark.sampled(2)
+@pytest.mark.sampled(6)
 def test_refused(text, refusal):
     """With a place, and nothing of the compiler's own. Where the text is CPython's, that of this version counts as well."""
     kind, phrase = refusal.split(": ", 1)

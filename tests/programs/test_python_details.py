@@ -339,7 +339,7 @@ def ints_that_wrap_in_where(a, v):
 
 
 @case.each
-@pytest.mark.sampled(6)
+@pytest.mark.sampled(13)
 def test_as_python(function, args, executor):
     agree(function, args, executor)
 

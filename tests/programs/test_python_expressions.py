@@ -117,7 +117,7 @@ def refusals(updating):
     )
 
 
-@pytest.mark.sampled(16)
+@pytest.mark.sampled(47)
 @pytest.mark.parametrize("executor", ["interpreter", "native"])
 @pytest.mark.parametrize("expression", EXPRESSIONS)
 def test_expressions(expression, executor, refusals):

@@ -250,7 +250,7 @@ def refusals(updating):
 
 @pytest.mark.parametrize("executor", ["interpreter", "native"])
 @pytest.mark.parametrize("snippet", SNIPPETS)
-@pytest.mark.sampled(3)
+@pytest.mark.sampled(9)
 def test_snippets(snippet, executor, refusals):
     function = program(snippet)
     (want, shown), (got, printed) = outcome(function, ARGS), outcome(relay(function, executor=executor), ARGS)

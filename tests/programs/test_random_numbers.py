@@ -139,6 +139,7 @@ def test_an_element_is_that_of_its_counter():
     assert same_bits(random.normal(KEY, (6,)).reshape(2, 3), random.normal(KEY, (2, 3)))
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize(
     "draw",
     [
@@ -387,6 +388,7 @@ def differences(f, x, step=1e-6):
     return (f(x + step) - f(x - step)) / (2 * step)
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize(
     "f",
     [
@@ -506,7 +508,7 @@ def test_wrong_arguments_are_refused_at_their_line(call, error, text):
         lambda key, n: vmap(lambda one: random.normal(one))(random.split(key, n)),
     ],
 )
-@pytest.mark.sampled(3)
+@pytest.mark.sampled(9)
 def test_sizes_of_run_time(draw):
     known = relay(draw, static="n")
     for executor in EXECUTORS:

@@ -50,6 +50,7 @@ def test_large_draws_have_the_same_bits():
         assert same_bits(relay(draw)(KEY), relay(draw, executor="interpreter")(KEY))
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize(
     "draw",
     [
@@ -111,6 +112,7 @@ def test_the_derivative_of_gamma_keeps_the_probability(a, z):
     assert abs(gamma_slope(a, z, digamma) - wanted) < 1e-5 * wanted
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("a", [0.6, 3.0])
 def test_gradients_of_expectations_by_the_shape_of_gamma(a):
     # E[x] = a and E[log x] = digamma(a)

@@ -66,6 +66,7 @@ def large(n):
 PROGRAMS = (reductions, defaults, quantifiers, sequences, items, truth, attributes, methods, membership, large)
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("executor", EXECUTORS)
 @pytest.mark.parametrize("program", PROGRAMS, ids=lambda f: f.__name__)
 def test_against_cpython(program, executor):

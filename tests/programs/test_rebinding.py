@@ -330,7 +330,7 @@ def dc5(n):
 
 
 @case.each
-@pytest.mark.sampled(2)
+@pytest.mark.sampled(5)
 def test_as_python(function, args, executor):
     agree(function, args, executor)
 

@@ -143,7 +143,7 @@ CASES = [
 
 @pytest.mark.parametrize("executor", EXECUTORS)
 @pytest.mark.parametrize("f, args", CASES, ids=lambda x: getattr(x, "__name__", ""))
-@pytest.mark.sampled(2)
+@pytest.mark.sampled(4)
 def test_recursion_is_pythons(f, args, executor):
     got, want = relay(executor=executor)(f)(*args), f(*args)
     for a, b in zip(got, want, strict=True) if isinstance(want, tuple) else [(got, want)]:
@@ -167,6 +167,7 @@ def endless_tail(n):
     return 0 if n == -1 else endless_tail(n + 1)
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("executor", ["interpreter", "native"])
 def test_a_hundred_thousand_calls_deep(executor):
     assert relay(executor=executor)(deep)(100_000) == 100_000
@@ -182,7 +183,7 @@ def test_tail_calls_are_a_loop():
 @pytest.mark.parametrize(
     "f, executor", [*((endless, e) for e in EXECUTORS), (endless_tail, "native"), (endless_tail, "python")]
 )
-@pytest.mark.sampled(2)
+@pytest.mark.sampled(5)
 def test_recursion_without_end_is_an_error_at_the_users_line(f, executor):
     with pytest.raises(RecursionError) as caught:
         relay(executor=executor)(f)(0)
@@ -224,6 +225,7 @@ def noisy(n):
     return r + n
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("executor", EXECUTORS)
 @pytest.mark.parametrize("n", [0, 5, 500])
 def test_exceptions_come_from_below(executor, n):
@@ -330,6 +332,7 @@ def calls_what_reads_globals(x):
     return go(0) + reads_globals_late(x[0], 0)
 
 
+@pytest.mark.sampled(3)
 def test_global_arrays_in_a_recursion(executor):
     """A function may turn out to take one when its callers went on already."""
     x = np.array([1.0, -2.0, 0.5])

@@ -127,7 +127,7 @@ def tangent(f):
 
 @pytest.mark.parametrize("executor", EXECUTORS)
 @pytest.mark.parametrize("f", PROGRAMS)
-@pytest.mark.sampled(2)
+@pytest.mark.sampled(6)
 def test_reverse_and_forward_mode(f, executor):
     both = relay(lambda x, n: (grad(f)(x, n), tangent(f)(x, n)), executor=executor)
     for n in (0, 1, 4):
@@ -150,6 +150,7 @@ def test_second_order(f, executor):
         assert second(0.8, n) == pytest.approx([wanted] * 4, rel=1e-7, abs=1e-8)
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("f, executor", [(power, "native"), (even, "interpreter"), (in_a_for_loop, "interpreter")])
 def test_third_order(f, executor):
     wanted = difference(relay(grad(grad(f)), executor="interpreter"), 0.8, 3)
@@ -174,6 +175,7 @@ def nested(params, n):
     return inner + np.sin(inner * a) + w
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("executor", EXECUTORS)
 def test_arrays_and_structures(executor):
     rng = np.random.default_rng(0)
@@ -193,6 +195,7 @@ def test_arrays_and_structures(executor):
     assert np.sum(g["w"] * v) + 2 * g["ab"][0] - g["ab"][1] == pytest.approx(wanted, rel=1e-6)
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("executor", EXECUTORS)
 def test_jacobians(executor):
     def f(w, n):
@@ -232,6 +235,7 @@ def each(f, *columns):
     return np.array([f(*[c.item() for c in row]) for row in zip(*columns)])
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("executor", EXECUTORS)
 def test_vmap(executor):
     xs, ns = np.array([0.3, 0.8, 2.5, 4.5]), np.array([3, 0, 5, 2])
@@ -267,6 +271,7 @@ def test_one_recursion_for_all_examples_where_they_take_the_same_way():
 # What is in the way of a recursion.
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("executor", EXECUTORS)
 def test_rules_and_checkpoints(executor):
     tripled = custom_vjp(lambda x: x * x)

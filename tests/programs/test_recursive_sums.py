@@ -155,7 +155,7 @@ def argument(f):
     return SQUARE if f is tree_of_weights else TABLE
 
 
-@pytest.mark.sampled(4)
+@pytest.mark.sampled(20)
 @pytest.mark.parametrize("f", PROGRAMS)
 def test_gradient(executor, f):
     x = argument(f)
@@ -164,7 +164,7 @@ def test_gradient(executor, f):
     np.testing.assert_array_equal(x, kept)
 
 
-@pytest.mark.sampled(8)
+@pytest.mark.sampled(13)
 @pytest.mark.parametrize("f", PROGRAMS)
 def test_second_gradient(f):
     x = argument(f)

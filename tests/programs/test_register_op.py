@@ -231,6 +231,7 @@ def test_arguments_cannot_be_changed(executor):
 # Derivatives.
 
 
+@pytest.mark.sampled(3)
 @every_executor
 def test_gradients_of_two_orders(executor):
     f = relay(lambda x: np.sum(softclip(x, limit=2.0)), executor=executor)
@@ -242,6 +243,7 @@ def test_gradients_of_two_orders(executor):
     check_grads(h, (X, 1.5), order=2)
 
 
+@pytest.mark.sampled(3)
 @every_executor
 def test_gradients_of_a_lowered_operator(executor):
     f = relay(lambda x: np.sum(lowered_softmax(x, axis=0) ** 2), executor=executor)
@@ -513,6 +515,7 @@ def library(tmp_path_factory):
     return path
 
 
+@pytest.mark.sampled(3)
 @every_executor
 def test_a_c_function_of_numbers(executor, library):
     addsq = relay.register_op(

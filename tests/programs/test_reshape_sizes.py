@@ -40,6 +40,7 @@ def function(expression):
     return space["f"]
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("expression", SHAPES)
 def test_a_negative_size_is_what_is_left(expression, executor):
     f = function(expression)
@@ -77,7 +78,7 @@ def split(x, k, m):
 
 
 @pytest.mark.parametrize(("k", "m"), [(-1, 6), (6, -1), (6, 2), (-102, 2)])
-@pytest.mark.sampled(2)
+@pytest.mark.sampled(4)
 def test_gradients(k, m, executor):
     def differentiated(x):
         step = 1e-6 * np.eye(12)

@@ -107,7 +107,7 @@ def numeral(x, n):
 @pytest.mark.parametrize(
     "f", [composed, tower, taking_turns, wrapped_in_a_loop, listed, with_continuations, stream, numeral]
 )
-@pytest.mark.sampled(5)
+@pytest.mark.sampled(8)
 def test_values_and_slopes(f, executor):
     compiled = relay(executor=executor)(f)
     for n in (0, 1, 5):
@@ -117,6 +117,7 @@ def test_values_and_slopes(f, executor):
     assert grad(compiled)(0.7, 5) == pytest.approx(want, rel=1e-6, abs=1e-8)
 
 
+@pytest.mark.sampled(3)
 def test_other_derivatives_and_batches(executor):
     @relay(executor=executor)
     def everything(x, n, xs):
@@ -157,6 +158,7 @@ def captured_arrays(w, n):
     return np.sum(make(n)(np.ones(2)))
 
 
+@pytest.mark.sampled(3)
 def test_captured_arrays(executor):
     f, w = relay(executor=executor)(captured_arrays), np.array([0.7, 0.2])
     assert f(w, 3) == pytest.approx(captured_arrays(w, 3))
@@ -173,6 +175,7 @@ def captured_arrays_of_any_size(x: Vector, k):
     return np.sum(make(k)(x))
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("executor", ["interpreter", "native"])
 def test_captured_arrays_of_any_size(executor):
     f = relay(executor=executor)(captured_arrays_of_any_size)
@@ -239,6 +242,7 @@ def test_control(f, inputs, executor):
         assert compiled(*args) == f(*args)
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("links", [6, 12, 20])
 def test_the_code_of_a_chain_grows_with_its_length(links, monkeypatch):
     """A call of a function that is made at run time is emitted once for its family, not for each way to get there."""

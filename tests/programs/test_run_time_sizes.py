@@ -335,7 +335,7 @@ def quicksorted(x):
     return np.concatenate([quicksorted(rest[rest < p]), np.array([p]), quicksorted(rest[rest >= p])])
 
 
-@pytest.mark.sampled(16)
+@pytest.mark.sampled(60)
 @pytest.mark.parametrize(("function", "inputs"), PROGRAMS, ids=[f.__name__ for f, _ in PROGRAMS])
 def test_programs_do_what_numpy_does(function, inputs, executor):
     compiled = relay(executor=executor)(function)
@@ -385,6 +385,7 @@ def best(x, k):
     return relay.top_k(x, k), relay.top_k(x.reshape(2, -1), k, axis=1), relay.top_k(x[x > 0.0], k)[0]
 
 
+@pytest.mark.sampled(3)
 def test_the_greatest_of_a_number_that_a_value_decides(executor):
     f = relay(executor=executor)(best)
     for k in (0, 2, 5):
@@ -603,7 +604,7 @@ def of_chosen(x, n):
     return np.sum(np.tanh(y) * np.arange(len(y))) + np.sum(np.repeat(x, np.arange(10)) ** 2)
 
 
-@pytest.mark.sampled(4)
+@pytest.mark.sampled(14)
 @pytest.mark.parametrize("function", LOSSES, ids=lambda f: f.__name__)
 def test_gradients(function, executor):
     f = relay(executor=executor)(grad(function))
@@ -636,6 +637,7 @@ def equalised(x, bins):
     return np.interp(x, edges[1:], counts.cumsum() / counts.sum())
 
 
+@pytest.mark.sampled(3)
 def test_groups_of_operations_that_read_an_array_whose_size_does_not_tell_the_symbol_in_it(executor):
     f = relay(executor=executor)(equalised)
     for bins in (3, 5):

@@ -336,7 +336,7 @@ VERDICTS = {
 """The verdicts on the programs that make a structure so, in order; one that is refused for no need may well be accepted one day."""
 
 
-@pytest.mark.sampled(12)
+@pytest.mark.sampled(20)
 @pytest.mark.parametrize("make", MAKES)
 def test_what_is_seen_is_refused_and_what_nothing_sees_is_accepted(make):
     found = verdicts(make)

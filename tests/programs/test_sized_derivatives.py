@@ -47,6 +47,7 @@ def test_along_a_direction(executor):
     assert d == V.sum() and drest["i"] is None and total == X.sum() and y.shape == (2,) and rest["i"].tolist() == [0, 1]
 
 
+@pytest.mark.sampled(3)
 def test_back(executor):
     y, pullback = vjp(relay(executor=executor)(positive), X)
     np.testing.assert_array_equal(y, positive(X))
@@ -76,7 +77,7 @@ def test_back_through_several_results(executor):
 
 @pytest.mark.parametrize("n", [0, 1, 3])
 @pytest.mark.parametrize("function", [grown, constant])
-@pytest.mark.sampled(2)
+@pytest.mark.sampled(9)
 def test_forward_and_back_agree(function, n, executor):
     f = relay(executor=executor)(function)
     y, t = jvp(f, (X, n), (V, None))
@@ -88,6 +89,7 @@ def test_forward_and_back_agree(function, n, executor):
     np.testing.assert_allclose(back @ V, dout @ t, rtol=1e-12)
 
 
+@pytest.mark.sampled(3)
 def test_higher_orders(executor):
     forward = relay(executor=executor)(lambda x: grad(lambda x: np.sum(jvp(positive, (x,), (x,))[1]))(x))
     np.testing.assert_array_equal(forward(X), np.where(POSITIVE, 4 * X, 0.0))

@@ -68,7 +68,7 @@ CASES = [
 
 
 @pytest.mark.parametrize("function, calls", CASES, ids=lambda f: getattr(f, "__name__", ""))
-@pytest.mark.sampled(2)
+@pytest.mark.sampled(6)
 def test_it_is_cut_off(function, calls, executor):
     f = relay(executor=executor)(function)
     for args in calls:

@@ -165,7 +165,7 @@ def same_bits(ours, theirs):
 
 
 @pytest.mark.parametrize("f", [*SPARSE, *OTHERS])
-@pytest.mark.sampled(4)
+@pytest.mark.sampled(14)
 def test_the_same_to_the_bit(f, executor, monkeypatch):
     kept = TABLE.copy()
     assert same_bits(*both(f, (TABLE, IDS, 0.05), monkeypatch, executor))
@@ -199,7 +199,7 @@ def test_tables_of_one_shape(monkeypatch):
 
 
 @pytest.mark.parametrize("rate", [0.0, -0.0, -0.05, np.inf, -np.inf, np.nan, 1e308])
-@pytest.mark.sampled(2)
+@pytest.mark.sampled(11)
 def test_any_rate(rate, executor, monkeypatch):
     """Where zero times the rate is not zero, or has a sign, every row changes."""
     table = TABLE.copy()

@@ -132,7 +132,7 @@ def grown(x):
 
 
 @case.each
-@pytest.mark.sampled(2)
+@pytest.mark.sampled(4)
 def test_as_cpython(function, args, executor):
     agree(function, args, executor)
 

@@ -382,7 +382,7 @@ def r9(xs: list[N]):
     return xs[0] + xs[1]
 
 
-@pytest.mark.sampled(12)
+@pytest.mark.sampled(24)
 @pytest.mark.parametrize("executor", ["interpreter", "python", "native"])
 @pytest.mark.parametrize(("function", "make", "sizes", "misses"), CASES, ids=[c[0].__name__ for c in CASES])
 def test_every_size(function, make, sizes, misses, executor):
@@ -469,6 +469,7 @@ def test_fixed_sizes_where_something_needs_them():
         assert compiled(vec(n), vec(n))[0].tolist() == (2 * vec(n)).tolist()
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("executor", ["interpreter", "python", "native"])
 def test_slices_stay_behind_their_checks(executor):
     """What a loop computes again and again is computed before it, but nothing of an array that may be too short."""

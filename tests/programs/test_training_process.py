@@ -71,6 +71,7 @@ def finish(process: subprocess.Popen) -> tuple[str, int, float, int]:
     return lines[-3], int(values), float(steps), int(memory)
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.serial
 def test_an_interrupt_leaves_whole_steps(tmp_path, executor):
     process = start(tmp_path, executor, 10**9)

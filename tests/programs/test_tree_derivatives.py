@@ -49,6 +49,7 @@ def grown(n: int, x: float) -> Tree:
     return Leaf(x) if n == 0 else Node(grown(n - 1, x * 0.9), grown(max(n - 2, 0), x + 0.1))
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("executor", ["interpreter", "python", "native"])
 @pytest.mark.parametrize("f", [total, of_two])
 def test_weights(f, executor):

@@ -318,7 +318,7 @@ def without_labels(tree):
     return tree if isinstance(tree, float | np.ndarray) else None
 
 
-@pytest.mark.sampled(4)
+@pytest.mark.sampled(8)
 @pytest.mark.parametrize(("f", "executor"), cases((total, reversed_cells, evaluated, energy), tuple(TREES)))
 def test_gradients(f, executor):
     both = relay(value_and_grad(f, (0, 1)), executor=executor)
@@ -334,7 +334,7 @@ def test_gradients(f, executor):
 
 
 @pytest.mark.parametrize("f", [total, twice, leftmost, of_a_new_tree, replaced, looped, evaluated, energy])
-@pytest.mark.sampled(2)
+@pytest.mark.sampled(4)
 def test_as_with_the_structure_in_the_type(f):
     slope, other = relay(grad(f)), relay(grad(f))
     other._structural = True
@@ -351,7 +351,7 @@ def test_programs_for_single_structures_do_not_grow_without_bound(monkeypatch):
 
 
 @pytest.mark.parametrize(("f", "executor"), cases((total, energy), (total, of_a_new_tree, looped, evaluated, energy)))
-@pytest.mark.sampled(6)
+@pytest.mark.sampled(8)
 def test_directional_derivatives(f, executor):
     """Forward mode is reverse mode, and forward over reverse what differences of gradients are."""
     along = relay(lambda t, dt, w: jvp(f, (t, w), (dt, 0.5)), executor=executor)
@@ -374,7 +374,7 @@ def test_directional_derivatives(f, executor):
     [(f, "interpreter") for f in (total, of_a_new_tree, looped, evaluated, energy)]
     + [(total, "native"), (looped, "native")],
 )
-@pytest.mark.sampled(2)
+@pytest.mark.sampled(4)
 def test_reverse_over_reverse_and_third_order(f, executor):
     def along(t, dt, w):
         return jvp(lambda u: f(u, w), (t,), (dt,))[1]
@@ -391,6 +391,7 @@ def test_reverse_over_reverse_and_third_order(f, executor):
     assert second.cache_info().misses == third.cache_info().misses == 1
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("executor", EXECUTORS)
 def test_gradient_of_a_gradient(executor):
     """The gradient by a tree is a tree, of which a function is differentiated again."""
@@ -407,6 +408,7 @@ def test_gradient_of_a_gradient(executor):
     assert slope.cache_info().misses == 1
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("executor", EXECUTORS)
 def test_derivatives_of_trees(executor):
     """A tree as a result: its tangent, and cotangents of it."""
@@ -427,6 +429,7 @@ def test_derivatives_of_trees(executor):
     assert push.cache_info().misses == pull.cache_info().misses == 1
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("executor", EXECUTORS)
 def test_a_step_of_descent(executor):
     """A gradient goes through the functions that trees go through; where labels are, it has None."""
@@ -451,6 +454,7 @@ def test_a_step_of_descent(executor):
     assert other(t, 0.7).left.right.right.label == t.left.right.right.label
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("executor", EXECUTORS)
 def test_shared_and_deep_trees(executor):
     shared = Node(Leaf(0.3, 1), Leaf(0.2, 2))
@@ -472,6 +476,7 @@ def test_shared_and_deep_trees(executor):
     assert len(heads(relay(grad(looped), executor=executor)(deep, 0.7))) == n
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("executor", EXECUTORS)
 def test_trees_within_structures(executor):
     def f(model, x):

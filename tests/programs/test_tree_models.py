@@ -55,6 +55,7 @@ def inner(t: Tree):
     return relay.linear(encode(t), num_hidden=2)
 
 
+@pytest.mark.sampled(3)
 def test_a_model_that_calls_itself(executor):
     model = relay.create_model(itself, seed=2, init=relay.init.normal(0.5))
     assert list(model.params) == ["linear_0.weight", "linear_0.bias", "linear_1.weight", "linear_1.bias"]

@@ -23,7 +23,7 @@ def compiled(function, executor):
     return COMPILED.setdefault((function, executor), relay(executor=executor)(function))
 
 
-@pytest.mark.sampled(12)
+@pytest.mark.sampled(21)
 @pytest.mark.parametrize("k", range(len(CASES)), ids=lambda k: f"{CASES[k][0].__name__}-{k}")
 def test_program(k, executor):
     function, args = CASES[k]
@@ -60,6 +60,7 @@ def chain(n):
     return c
 
 
+@pytest.mark.sampled(3)
 def test_deep_lists_pass_in_and_out(executor):
     c = chain(100_000)
     assert relay(executor=executor)(trees.length)(c) == 100_000
@@ -265,6 +266,7 @@ def through_a_loop(x, n):
     return trees.leftmost(t)
 
 
+@pytest.mark.sampled(3)
 def test_gradients_keep_the_structure(executor):
     gradient = grad(relay(executor=executor)(trees.total))(trees.SMALL)
     assert gradient == trees.Node(trees.Leaf(1.0), trees.Leaf(1.0))

@@ -28,6 +28,7 @@ def products(graph):
     return [n for g in all_graphs(plan_memory(graph)) for n in g.nodes if applied(n) == "triangular_dot"]
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("executor", EXECUTORS)
 def test_values_and_derivatives(executor):
     f = relay(squares, executor=executor)
@@ -60,7 +61,7 @@ def test_derivatives_are_those_of_triangles():
 
 @pytest.mark.parametrize("executor", EXECUTORS)
 @pytest.mark.parametrize("value", [1.0, -0.0, np.nan, np.inf])
-@pytest.mark.sampled(2)
+@pytest.mark.sampled(6)
 def test_what_is_no_triangle_is_refused(executor, value):
     @relay(executor=executor)
     def lower(a: Square):

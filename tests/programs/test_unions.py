@@ -518,7 +518,7 @@ CASES = [
 ]
 
 
-@pytest.mark.sampled(4)
+@pytest.mark.sampled(14)
 @np.errstate(all="ignore")
 @pytest.mark.parametrize("executor", EXECUTORS)
 @pytest.mark.parametrize(("function", "args"), CASES, ids=lambda v: getattr(v, "__name__", None))

@@ -106,6 +106,7 @@ SIZES = [(n,) for n in (1, 0, 2, 5, 9)]
 TURNS = [(n, k) for n in (1, 4) for k in (0, 1, 2, 3, 6)]
 
 
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize(
     ("text", "calls"),
     [

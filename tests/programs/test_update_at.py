@@ -116,7 +116,7 @@ def rows_by_masks(t):
 
 
 @case.each
-@pytest.mark.sampled(2)
+@pytest.mark.sampled(9)
 def test_like_numpy(function, args, executor):
     agree(function, args, executor)
 

@@ -67,7 +67,7 @@ def sums_from(a, start):
 
 @pytest.mark.parametrize("executor", EXECUTORS)
 @pytest.mark.parametrize("shape", [(1, 1), (1, 2), (2, 1), (2, 3), (5, 4), (20, 20)], ids=str)
-@pytest.mark.sampled(6)
+@pytest.mark.sampled(18)
 def test_sums_and_products_of_negative_zeros(executor, shape):
     n, m = shape
     a, ones = np.full(shape, -0.0), np.ones((m, n))
@@ -113,7 +113,7 @@ def clips(x, y):
 @pytest.mark.parametrize("executor", EXECUTORS)
 @pytest.mark.parametrize("dtype", ["float16", "float32", "float64"])
 @pytest.mark.parametrize("function", [ties, clips])
-@pytest.mark.sampled(3)
+@pytest.mark.sampled(9)
 def test_ties_of_zeros(executor, dtype, function):
     for size in (1, 3, 8, 33):
         x = np.resize(np.array([-0.0, 0.0, np.nan, 1, -1]), size).astype(dtype)

@@ -184,6 +184,7 @@ def test_native(seed, tmp_path):
     check(seed, tmp_path, ("native",), 40)
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("seed", range(100, 130))
 def test_interpreter(seed, tmp_path):
     check(seed, tmp_path, ("interpreter",), 12)

@@ -51,7 +51,7 @@ def found(verdicts) -> list[str]:
     return [str(v) for _, v in verdicts if v.kind not in FINE]
 
 
-@pytest.mark.sampled(12)
+@pytest.mark.sampled(23)
 @pytest.mark.parametrize("name", CALLS)
 def test_a_few_calls(name):
     assert not found(sweep([name], CALLS_EACH, "interpreter"))

@@ -36,14 +36,14 @@ def test_programs(choices):
     assert_agrees(choices.randrange, "random program", shared=False)
 
 
-@pytest.mark.sampled(12)
+@pytest.mark.sampled(30)
 @pytest.mark.parametrize("seed", range(60))
 def test_programs_of_seeds(seed):
     assert_agrees(random.Random(seed).randrange, f"random program {seed}", thorough=seed % 4 == 0)
 
 
 @pytest.mark.parametrize("seed", range(1000, 1020))
-@pytest.mark.sampled(3)
+@pytest.mark.sampled(10)
 def test_programs_compiled_as_if_they_were_large(seed):
     with low():
         assert_agrees(random.Random(seed).randrange, f"random program {seed}", executors=("native",))
@@ -67,7 +67,7 @@ def test_arrays_live_until_they_are_shown(shown, monkeypatch):
 
 
 @pytest.mark.parametrize("seed", range(1020, 1028))
-@pytest.mark.sampled(2)
+@pytest.mark.sampled(4)
 def test_programs_whose_accesses_to_memory_are_checked(seed, monkeypatch):
     monkeypatch.setenv("MYIA_RELAY_CHECKED", "1")
     assert_agrees(random.Random(seed).randrange, f"random program {seed}", executors=("native",))

@@ -398,6 +398,7 @@ def check_given(function: Any, text: str, seed: int) -> str:
     return "same"
 
 
+@pytest.mark.sampled(5)
 @pytest.mark.parametrize("first", range(0, 200, 20))
 def test_changes_are_seen_as_in_cpython(first):
     outcomes = [check(seed) for seed in range(first, first + 20)]
@@ -412,7 +413,7 @@ def test_more_changes_are_seen_as_in_cpython(first):
 
 
 @pytest.mark.parametrize("first", range(0, 160, 20))
-@pytest.mark.sampled(2)
+@pytest.mark.sampled(4)
 def test_changes_of_arguments_are_seen_as_in_cpython(first):
     outcomes = [check(seed, Caller) for seed in range(first, first + 20)]
     assert "same" in outcomes
@@ -426,7 +427,7 @@ def test_more_changes_of_arguments_are_seen_as_in_cpython(first):
 
 
 @pytest.mark.parametrize("first", range(0, 200, 20))
-@pytest.mark.sampled(2)
+@pytest.mark.sampled(5)
 def test_the_caller_sees_what_cpython_shows(first):
     outcomes = [check(seed, Receiver) for seed in range(first, first + 20)]
     assert "same" in outcomes

@@ -115,7 +115,7 @@ def problems(seed: int, orders: int = 2, executor: str = "interpreter") -> list[
 
 
 @pytest.mark.parametrize("seed", range(3, 8))
-@pytest.mark.sampled(2)
+@pytest.mark.sampled(5)
 def test_modes_and_differences(seed):
     assert not problems(seed, 1 + seed % 3, "native" if seed % 4 == 3 else "interpreter"), Writer(seed).text()
 

@@ -106,7 +106,7 @@ class Writer:
         return "\n".join(self.lines) + "\n"
 
 
-@pytest.mark.sampled(4)
+@pytest.mark.sampled(10)
 @pytest.mark.parametrize("seed", range(10))
 def test_programs_that_draw(seed):
     text, name = Writer(seed).text(), f"<draws {seed}>"

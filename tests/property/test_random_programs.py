@@ -79,7 +79,7 @@ class Program:
 
 
 @pytest.mark.parametrize("seed", range(12))
-@pytest.mark.sampled(3)
+@pytest.mark.sampled(6)
 def test_random_programs(seed):
     check(Program(seed, 2), 3)
 

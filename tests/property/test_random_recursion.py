@@ -170,12 +170,13 @@ def check(seed: int, folder, executors: tuple[str, ...]) -> None:
             assert same, f"{executor}: f({n}, {m}) is {found}, not {expected}:\n{text}"
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("seed", range(8))
 def test_native(seed, tmp_path):
     check(seed, tmp_path, ("native",))
 
 
 @pytest.mark.parametrize("seed", range(100, 140))
-@pytest.mark.sampled(3)
+@pytest.mark.sampled(10)
 def test_interpreter_and_python(seed, tmp_path):
     check(seed, tmp_path, ("interpreter", "python"))

@@ -26,7 +26,7 @@ from tests.property.searches import campaign, checking
 from tests.property.thresholds import low
 from tests.property.verdicts import leaves
 
-SUITE = 20
+SUITE = 10
 WIDTH, ITERATIONS = 3, 4
 INPUTS = {"x": "nd", "y": "n", "labels": "i", "w": "kdd", "b": "kd", "c": "k"}
 KINDS = ("nd", "n", "d", "dd", "s")  # rows, a number in each row, what has no rows

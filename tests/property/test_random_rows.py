@@ -20,7 +20,7 @@ from myia_relay.opt.kernels import soa_kernels
 from tests.property.oracle import function_of
 from tests.property.searches import campaign, checking
 
-SUITE = 60
+SUITE = 25
 Shape = tuple[int, ...]
 
 

@@ -21,7 +21,7 @@ from tests.property.oracle import function_of
 from tests.property.searches import campaign, checking
 from tests.property.thresholds import low
 
-SUITE = 60
+SUITE = 25
 
 
 class Writer:

@@ -59,6 +59,7 @@ def relative(found, wanted):
     return np.linalg.norm(found - wanted) / np.linalg.norm(wanted)
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("name, method, most", [
     ("int8/int32", "kl", 0.1), ("int8/int16", "mse", 0.1), ("int16/int32", "global_scale", 0.01),
 ])  # fmt: skip

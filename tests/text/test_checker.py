@@ -404,7 +404,7 @@ DEEP = 10_000
     ],
     ids=["lets", "nested tuples", "shared tuples", "a sum", "operands", "definitions", "functions"],
 )
-@pytest.mark.sampled(2)
+@pytest.mark.sampled(4)
 def test_depth_is_no_depth_of_python(text):
     assert checked(text).schemes["f"] is not None
 

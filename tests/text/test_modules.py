@@ -19,7 +19,7 @@ from .test_operators import CASES, check_value
 pytest.importorskip("myia_relay.text.run")
 
 
-@pytest.mark.sampled(4)
+@pytest.mark.sampled(12)
 @pytest.mark.parametrize("through", [False, True])
 @pytest.mark.parametrize(("name", "args", "attrs", "expected"), CASES)
 def test_operators_in_modules(name, args, attrs, expected, through):

@@ -572,6 +572,7 @@ def check_value(found, expected):
         np.testing.assert_array_equal(found, expected)
 
 
+@pytest.mark.sampled(6)
 @pytest.mark.parametrize(("name", "args", "attrs", "expected"), CASES)
 def test_values_and_types(name, args, attrs, expected):
     value = apply(name, *args, **attrs)
@@ -579,7 +580,7 @@ def test_values_and_types(name, args, attrs, expected):
     assert agrees(inferred(name, *args, **attrs), value)
 
 
-@pytest.mark.sampled(12)
+@pytest.mark.sampled(51)
 @pytest.mark.parametrize(("name", "args", "attrs", "expected"), CASES)
 def test_native_code(name, args, attrs, expected):
     check_value(apply(name, *args, executor="native", **attrs), expected)
@@ -618,6 +619,7 @@ SMOOTH = (
 )
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize(("name", "args", "attrs"), SMOOTH, ids=[s[0] for s in SMOOTH])
 def test_derivatives_against_differences(name, args, attrs):
     """The derivative along a random direction of a random combination of the results' elements."""

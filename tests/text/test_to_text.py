@@ -58,7 +58,7 @@ def same(function: Any, args: tuple, executor: str = "interpreter") -> str:
     return text
 
 
-@pytest.mark.sampled(14)
+@pytest.mark.sampled(26)
 @pytest.mark.filterwarnings("ignore::RuntimeWarning")
 @pytest.mark.parametrize(("function", "args"), CASES)
 def test_the_text_of_a_program_computes_the_same(function, args, executor):
@@ -174,6 +174,7 @@ def some_tree():
     return Node(a, Node(b, c)), rng.standard_normal((4, 4)).astype(F)
 
 
+@pytest.mark.sampled(3)
 def test_data_types_are_type_definitions(executor):
     text = same(tree_net, some_tree(), executor)
     assert "type LeafOrNode {\n  Leaf(Tensor[(4), float32]),\n  Node(LeafOrNode[], LeafOrNode[]),\n}" in text
@@ -181,7 +182,7 @@ def test_data_types_are_type_definitions(executor):
 
 
 @pytest.mark.parametrize("wrt", ["w", "t"])
-@pytest.mark.sampled(2)
+@pytest.mark.sampled(6)
 def test_the_gradient_of_a_recursive_function(wrt, executor):
     same(grad(tree_loss, wrt), some_tree(), executor)
 

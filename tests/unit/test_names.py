@@ -151,6 +151,7 @@ def test_operators_are_batched(name):
             np.testing.assert_allclose(found[k], wanted, rtol=1e-6, atol=1e-12)
 
 
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize(
     "name", [n for n in OPERATORS if n not in ("argmax", "one_hot", "embedding", "top_k", "flatten_layer")]
 )

@@ -70,6 +70,7 @@ cli.main(["doctor"])
 """
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize(
     "system, tvm",
     [

@@ -122,6 +122,7 @@ def imported(tmp_path, monkeypatch):
     return fresh
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("attempt", range(3))
 def test_first_calls_at_the_same_time(attempt, eager, imported, monkeypatch):
     monkeypatch.setenv("MYIA_RELAY_CACHE_SIZE", "0")

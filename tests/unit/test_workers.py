@@ -60,6 +60,7 @@ if __name__ == "__main__":
 """
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("package", ["joblib", "dask", "distributed"])
 def test_workers_of_other_packages_get_compiled_code(tmp_path, package):
     if importlib.util.find_spec(package) is None:

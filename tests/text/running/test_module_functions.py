@@ -80,6 +80,7 @@ TRANSFORMS = {
 }
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("name", TRANSFORMS)
 def test_transforms(name):
     run, want = TRANSFORMS[name]
@@ -348,6 +349,7 @@ def test_what_a_result_leaves_open(executor):
     assert str(ones) == "Cons(np.float32(1.0), Nil())" and str(nils) == "Cons(Nil(), Cons(Nil(), Nil()))"
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("seed", ["1", "2", "4"])
 def test_what_a_result_leaves_open_in_any_order_of_sets(seed):
     """The caller of a recursion whose result grows may be looked at before it."""

@@ -155,7 +155,7 @@ def test_leaves_out_no_function():
 
 
 @pytest.mark.parametrize("name", CASES)
-@pytest.mark.sampled(2)
+@pytest.mark.sampled(5)
 def test_gives_what_python_gives(module, name):
     for args, want in CASES[name]:
         got = module[f"t_{name}"](*[made(module, a) for a in args])
@@ -175,6 +175,7 @@ def test_refuses_a_position_behind_the_end(module, name):
         module[f"t_{name}"](*args)
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("name", GRADIENTS)
 def test_is_differentiated(module, name):
     args, want = GRADIENTS[name]

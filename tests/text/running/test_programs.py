@@ -30,13 +30,13 @@ def holds(program: Program, module) -> bool:
     return message in str(caught.value)
 
 
-@pytest.mark.sampled(16)
+@pytest.mark.sampled(28)
 @pytest.mark.parametrize("program", PROGRAMS)
 def test_programs(program, executor):
     assert holds(program, relay.parse_text(program.text).with_executor(executor))
 
 
-@pytest.mark.sampled(4)
+@pytest.mark.sampled(34)
 @pytest.mark.parametrize("program", PROGRAMS)
 def test_round_trips(program):
     module = relay.parse_text(program.text)

@@ -67,7 +67,7 @@ def chosen(seed: int, count: int) -> list[str]:
 
 
 @pytest.mark.parametrize("seed", [*range(12), 605, 5510, 80208, 80453, 90141])
-@pytest.mark.sampled(3)
+@pytest.mark.sampled(6)
 def test_random_programs(seed):
     """605: sizes in records; 5510: loops within loops; 80208: a polymorphic function in what is inlined
     twice; 80453: a list of what no value is of; 90141: two options of a union that become one."""
@@ -86,6 +86,7 @@ def hold_wider(seed: int, passes: Any, executors: Any) -> bool:
     return True
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("seed", [1, 5, 6])
 def test_wider_random_programs(seed):
     assert hold_wider(seed, chosen(seed, 1), ("interpreter", "native") if seed == 5 else ("interpreter",))

@@ -42,6 +42,7 @@ with_ = module["with"]
 ONE = F(1)
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("run", ["interpreter", "native"])
 def test_derivatives_and_batches(run):
     main = relay.parse_text(SQUARES).with_executor(run)["main"]  # x * x * (1 + 1.5 ** 2 + 1.5 ** 4), for n = 3

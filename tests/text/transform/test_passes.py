@@ -33,7 +33,7 @@ def checked(monkeypatch):
 
 
 @pytest.mark.parametrize("program", PROGRAMS)
-@pytest.mark.sampled(3)
+@pytest.mark.sampled(7)
 def test_a_pass_keeps_the_value(program):
     text, args = PROGRAMS[program]
     before = relay.parse_text(text)
@@ -113,7 +113,7 @@ def test_a_polymorphic_function_that_nothing_uses_has_no_graph_form():
     assert str(after).endswith("def @main(%x: int32) {\n  add(%x, 1)\n}\n")
 
 
-@pytest.mark.sampled(9)
+@pytest.mark.sampled(27)
 @pytest.mark.parametrize("program", PROGRAMS)
 def test_passes_one_after_another(program):
     text, args = PROGRAMS[program]
@@ -123,7 +123,7 @@ def test_passes_one_after_another(program):
 
 
 @pytest.mark.parametrize("seed", range(8))
-@pytest.mark.sampled(3)
+@pytest.mark.sampled(8)
 def test_random_modules(seed):
     check_random(seed)
 

@@ -277,6 +277,7 @@ def two_powers(x, y, n):
     return powers(x, n) * powers(y, n)
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("executor", ["interpreter", "python", "native"])
 def test_a_recursion_saves_the_same_for_what_is_batched_and_for_what_is_not(executor):
     """Both push on tapes of one type."""

@@ -64,12 +64,14 @@ def never(x):
     return total + x[at] ** 2
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("f", [packed, strides, growing, negative, stops, never])
 def test_gradient(executor, f):
     gradient = relay(executor=executor)(grad(f))
     np.testing.assert_allclose(gradient(X), slopes(f, X, 1e-6), atol=1e-8)
 
 
+@pytest.mark.sampled(3)
 def test_second_derivative(executor):
     once = relay(executor="interpreter")(grad(growing))
     twice = relay(executor=executor)(grad(lambda x: np.sum(grad(growing)(x) * X)))

@@ -115,7 +115,7 @@ def full(entries, shape):
     return out
 
 
-@pytest.mark.sampled(12)
+@pytest.mark.sampled(18)
 @pytest.mark.parametrize("f", FUNCTIONS, ids=lambda f: f.__name__)
 @pytest.mark.parametrize("transform", [jacfwd, jacrev])
 def test_entries_are_those_that_may_be_other_than_zero(f, transform, monkeypatch, executor):
@@ -216,6 +216,7 @@ def test_trees_and_numbers():
     assert got["c"][0][0].shape == (0,) and got["c"][1]["k"][0].shape == ()
 
 
+@pytest.mark.sampled(3)
 def test_inside_of_compiled_code(executor):
     @relay(executor=executor)
     def square(x):

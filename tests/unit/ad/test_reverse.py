@@ -291,6 +291,7 @@ def test_nested_loops(n):
     check_orders(nested, 1.1, n, order=3, rtol=1e-3, atol=1e-3)
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("n", [0, 1, 5])
 def test_branches_and_loops_in_each_other(n):
     def body(i, acc, x, n):

@@ -383,6 +383,7 @@ def name(f):
     return getattr(f, "__name__", None)
 
 
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize("f", PROGRAMS, ids=name)
 def test_first_order(f):
     both = relay(lambda x, n: (value_and_grad(f)(x, n), tangent(f)(x, n)), executor="interpreter")
@@ -394,7 +395,7 @@ def test_first_order(f):
 
 
 @pytest.mark.parametrize("f", [f for f in PROGRAMS if f is not trees_twice], ids=name)
-@pytest.mark.sampled(3)
+@pytest.mark.sampled(14)
 def test_second_order(f):
     first = relay(grad(f), executor="interpreter")
     wanted = difference(first, *POINTS[-1])
@@ -406,7 +407,7 @@ XS, NS = np.array([0.75, 1.25, 0.5]), np.array([3, 0, 2])
 
 
 @pytest.mark.parametrize("f", PROGRAMS, ids=name)
-@pytest.mark.sampled(6)
+@pytest.mark.sampled(10)
 def test_batches(f):
     one = relay(value_and_grad(f), executor="interpreter")
     for ns, axis in ((2, None), (NS, 0)):

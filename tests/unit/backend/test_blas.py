@@ -99,7 +99,7 @@ def test_no_integers():
         ({}, None),
     ],
 )
-@pytest.mark.sampled(2)
+@pytest.mark.sampled(4)
 def test_number_of_threads(env, want):
     """In a fresh process: TVM_NUM_THREADS, then OMP_NUM_THREADS, then the affinity mask."""
     code = """

@@ -97,7 +97,7 @@ def run_conv(s, n, tasks, dtype, symbolic=False):
     np.testing.assert_allclose(out[2], dx, **tolerance)
 
 
-@pytest.mark.sampled(6)
+@pytest.mark.sampled(14)
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 @pytest.mark.parametrize("n, tasks", [(1, 2), (3, 1), (5, 2)])
 @pytest.mark.parametrize("s", CONVS, ids=str)
@@ -105,6 +105,7 @@ def test_conv(s, n, tasks, dtype):
     run_conv(s, n, tasks, dtype)
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("n, tasks", [(1, 1), (3, 2), (2, 3), (8, 2)])
 def test_symbolic_batch(n, tasks):
     """The batch size as a run-time value, a batch of one and fewer samples than tasks among them."""
@@ -178,7 +179,7 @@ WINDOWS = [
 
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 @pytest.mark.parametrize("s", POOLS + WINDOWS, ids=str)
-@pytest.mark.sampled(2)
+@pytest.mark.sampled(5)
 def test_pool(s, dtype):
     planes = 6
     # Few distinct values: ties everywhere.

@@ -66,7 +66,7 @@ def either_way(request, monkeypatch):
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 @pytest.mark.parametrize("name", CASES)
-@pytest.mark.sampled(8)
+@pytest.mark.sampled(12)
 def test_values(name, dtype, either_way):
     x, w = drawn(name, dtype)
     expected = convolution(name, 1, "interpreter")(x, with_zeros(w, CASES[name][-1]))
@@ -75,7 +75,7 @@ def test_values(name, dtype, either_way):
 
 
 @pytest.mark.parametrize("name", CASES)
-@pytest.mark.sampled(8)
+@pytest.mark.sampled(12)
 def test_gradients(name, executor):
     x, w = drawn(name, np.float64)
     dilation = CASES[name][-1]

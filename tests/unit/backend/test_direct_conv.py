@@ -84,7 +84,7 @@ def always(monkeypatch):
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 @pytest.mark.parametrize("batch", [1, 3])
 @pytest.mark.parametrize("case", CASES, ids=lambda c: "x".join(map(str, (*c[0], c[1][0]))))
-@pytest.mark.sampled(8)
+@pytest.mark.sampled(35)
 def test_values(case, batch, dtype, always):
     image, filters, strides, padding, groups = case
 
@@ -117,7 +117,7 @@ def test_the_same_without(without, always, monkeypatch):
     [CASES[0], CASES[2], CASES[10], CASES[12], CASES[17], *PANELS, *ROWS],
     ids=["bands", "strides", "groups", "dots", "depthwise", "panels", "panels and dots", "rows", "rows of stride 2"],
 )
-@pytest.mark.sampled(2)
+@pytest.mark.sampled(9)
 def test_threads(case, batch, always, monkeypatch):
     monkeypatch.setattr(opaque, "PARALLEL_FLOPS", 1)
     image, filters, strides, padding, groups = case

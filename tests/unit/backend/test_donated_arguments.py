@@ -562,7 +562,7 @@ PROGRAMS = {
 
 
 @pytest.mark.parametrize("f", PROGRAMS, ids=lambda f: f.__name__)
-@pytest.mark.sampled(2)
+@pytest.mark.sampled(6)
 def test_results_and_copies(f):
     graph = build(f, vec(6), INT)
     program = compile_program(graph)

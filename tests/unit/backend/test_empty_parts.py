@@ -55,7 +55,7 @@ np.testing.assert_array_equal(relay(both)(x, x[n:]), x)
 
 @pytest.mark.skipif(sys.platform != "linux", reason="protects memory by mprotect")
 @pytest.mark.parametrize("case", ["joined", "padded", "added", "appended"])
-@pytest.mark.sampled(2)
+@pytest.mark.sampled(4)
 def test_nothing_is_read_of_what_turns_out_to_be_empty(case, tmp_path):
     script = tmp_path / "script.py"
     script.write_text(SCRIPT.replace("CASE", case))

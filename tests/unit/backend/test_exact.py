@@ -134,7 +134,7 @@ COMPARE = {
 @pytest.mark.parametrize("mode", MODES)
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 @pytest.mark.parametrize("name", FLOAT_OPS)
-@pytest.mark.sampled(2)
+@pytest.mark.sampled(5)
 def test_float_binary(name, dtype, mode):
     op, meaning = FLOAT_OPS[name]
     x, y = pairs(FLOATS, dtype)
@@ -155,7 +155,7 @@ def test_extrema_of_other_types(dtype):
 
 @pytest.mark.parametrize("mode", MODES)
 @pytest.mark.parametrize("value", [0.0, -0.0, 1.0, -1.0, 10.0, NAN, INF, -INF, 5e-324])
-@pytest.mark.sampled(6)
+@pytest.mark.sampled(9)
 def test_float_constants_do_not_fold_wrongly(value, mode):
     names = ["add", "sub", "mul", "div", "maximum", "minimum", "mul_sub", "mul_add"]
     x = np.array(FLOATS)
@@ -175,6 +175,7 @@ def test_float_constants_do_not_fold_wrongly(value, mode):
             same(out, FLOAT_OPS[name][1](y, y))
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("mode", MODES)
 @pytest.mark.parametrize("dtype", ["float32", "float64", "int64"])
 def test_comparisons(dtype, mode):
@@ -258,7 +259,7 @@ def test_checked_and_wrapping(name, mode):
 
 
 @pytest.mark.parametrize("constant", [MIN, MAX, -1, 0, 1, 3])
-@pytest.mark.sampled(2)
+@pytest.mark.sampled(6)
 def test_int_constants(constant):
     x = np.array(INTS)
     y = np.full_like(x, constant)

@@ -106,7 +106,7 @@ check_f()
 
 
 @pytest.mark.parametrize("case", CASES)
-@pytest.mark.sampled(2)
+@pytest.mark.sampled(4)
 def test_a_child_runs_parallel_loops(tmp_path, case):
     path = tmp_path / "forks.py"
     path.write_text(HEAD + CASES[case] + "\nprint('parent is done')\n")

@@ -63,7 +63,7 @@ def in_blocks(monkeypatch):
         monkeypatch.setattr(direct_conv, name, 1 << 12)
 
 
-@pytest.mark.sampled(24)
+@pytest.mark.sampled(77)
 @pytest.mark.parametrize("pair", PAIRS, ids=lambda p: p[0])
 @pytest.mark.parametrize("shape", SHAPES, ids=lambda s: "x".join(map(str, (*s[0], s[1][0]))))
 def test_convolutions(shape, pair, machine, in_blocks):
@@ -92,7 +92,7 @@ DEPTHWISE = [
 ]
 
 
-@pytest.mark.sampled(12)
+@pytest.mark.sampled(28)
 @pytest.mark.parametrize("pair", PAIRS[:2], ids=lambda p: p[0])
 @pytest.mark.parametrize("shape", DEPTHWISE, ids=lambda s: "x".join(map(str, (*s[0], *s[1][1]))))
 def test_depthwise_convolutions(shape, pair, machine):
@@ -113,7 +113,7 @@ def test_depthwise_convolutions(shape, pair, machine):
     assert found.size < 9 or len(np.unique(found)) > 5
 
 
-@pytest.mark.sampled(24)
+@pytest.mark.sampled(42)
 @pytest.mark.parametrize("pair", PAIRS, ids=lambda p: p[0])
 @pytest.mark.parametrize(
     "m, n, k", [(1, 10, 64), (3, 13, 100), (9, 5, 131), (4, 4, 7), (1, 9, 16), (2, 17, 40), (5, 3, 300), (2, 3, 1)]
@@ -122,7 +122,7 @@ def test_products(m, n, k, pair, machine):
     check(lambda a, b: P.dot_integer(a, b, zero=pair[2]), drawn(pair[0], m, k), drawn(pair[1], n, k))
 
 
-@pytest.mark.sampled(12)
+@pytest.mark.sampled(21)
 @pytest.mark.parametrize("pair", PAIRS, ids=lambda p: p[0])
 def test_the_edges_of_the_ranges(pair, machine):
     """Nothing saturates on the way: 255 * -128 in all places, and -32768 * -32768, which wraps."""
@@ -138,7 +138,7 @@ def test_the_edges_of_the_ranges(pair, machine):
             assert found[0, 0] == (exact * 4 + (1 << 31)) % (1 << 32) - (1 << 31)
 
 
-@pytest.mark.sampled(2)
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize(
     "shape", [SHAPES[0], SHAPES[4], SHAPES[5], SHAPES[6]], ids=["bands", "in place", "odd", "groups"]
 )

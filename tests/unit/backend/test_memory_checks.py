@@ -48,6 +48,7 @@ def chain(x, y):
     return a @ c + b
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("size", [1, 3, 4, 5, 17])
 def test_right_programs_run(size):
     x = np.linspace(0.0, 1.0, size)
@@ -228,6 +229,7 @@ def convolution(strides, groups):
     return f
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("case", CONVOLUTIONS.values(), ids=CONVOLUTIONS)
 def test_convolutions(case, small_convolutions):
     image, (count, kernel), strides, groups = case

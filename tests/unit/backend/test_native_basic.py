@@ -38,7 +38,7 @@ def test_scalars_are_exact():
 @pytest.mark.parametrize(
     "value", [0.7, np.float32(0.7), np.float64(2.5), arr(37), arr(4, 5, dtype="float64"), arr(3, dtype="float16")]
 )
-@pytest.mark.sampled(2)
+@pytest.mark.sampled(4)
 def test_unary(name, value):
     if isinstance(value, np.ndarray) and name in ("log", "sqrt"):
         value = np.abs(value) + value.dtype.type(0.1)
@@ -47,7 +47,7 @@ def test_unary(name, value):
 
 @pytest.mark.parametrize("name", ["add", "sub", "mul", "floordiv", "mod", "maximum", "minimum", "lt", "eq", "ne", "ge"])
 @pytest.mark.parametrize("dtype", ["float32", "float64", "int64", "int32", "int8", "uint8", "uint64"])
-@pytest.mark.sampled(3)
+@pytest.mark.sampled(13)
 def test_binary(name, dtype):
     x, y = arr(5, 7, dtype=dtype), arr(5, 7, dtype=dtype)
     check(getattr(P, name), x, y)
@@ -55,6 +55,7 @@ def test_binary(name, dtype):
     check(getattr(P, name), x[0, 0], y[0, 0])
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("name", ["bitwise_and", "bitwise_or", "bitwise_xor", "left_shift", "right_shift", "pow"])
 @pytest.mark.parametrize("dtype", ["int64", "int32", "uint8"])
 def test_integers(name, dtype):
@@ -78,7 +79,7 @@ def test_casts(to):
     check(lambda a: P.cast(a, dtype=to), arr(21, dtype="int32"))
 
 
-@pytest.mark.sampled(6)
+@pytest.mark.sampled(17)
 @pytest.mark.parametrize("n", [2, 3, 7, 9, 14, 15, 17, 23, 31, 47, 65])
 @pytest.mark.parametrize("dtype", ["float64", "float32", "float16", "int64", "int8", "uint8"])
 def test_rows_of_any_length_are_vectors(n, dtype):
@@ -114,7 +115,7 @@ def test_several_results_share_kernels():
     "shape", [(1,), (7,), (64,), (1000,), (3, 5), (16, 16), (5, 1, 9), (2, 3, 4, 5), (0, 3), (130, 33)]
 )
 @pytest.mark.parametrize("dtype", ["float32", "int64"])
-@pytest.mark.sampled(2)
+@pytest.mark.sampled(7)
 def test_reductions(shape, dtype):
     x = arr(*shape, dtype=dtype)
     n = len(shape)

@@ -22,6 +22,7 @@ def arr(*shape, dtype="float32"):
     return RNG.standard_normal(shape).astype(dtype)
 
 
+@pytest.mark.sampled(7)
 @pytest.mark.parametrize("dtype", ["float32", "float64", "int64", "float16"])
 @pytest.mark.parametrize("flags", [(False, False), (True, False), (False, True), (True, True)])
 @pytest.mark.parametrize("sizes", [(3, 4, 5), (1, 1, 1), (70, 90, 80), (4, 0, 3), (0, 2, 3), (200, 20, 150)])
@@ -39,7 +40,7 @@ def test_dot(dtype, flags, sizes):
 @pytest.mark.parametrize("transposed", [False, True])
 @pytest.mark.parametrize("m, n, k", [(9, 48, 48), (16, 49, 33), (23, 95, 64), (44, 200, 47), (129, 130, 51)])
 @pytest.mark.parametrize("threads", [1, 3])
-@pytest.mark.sampled(12)
+@pytest.mark.sampled(20)
 def test_products_by_panels(dtype, transposed, m, n, k, threads, monkeypatch):
     monkeypatch.setattr(panels, "WORK", 1)
     monkeypatch.setattr(opaque, "PARALLEL_FLOPS", 1 if threads > 1 else 1e9)
@@ -61,7 +62,7 @@ def test_products_by_panels(dtype, transposed, m, n, k, threads, monkeypatch):
     "few, side, length",
     [(8, 48, 48), (1, 48, 33), (2, 49, 64), (13, 95, 47), (64, 64, 100), (128, 130, 51), (300, 70, 64)],
 )
-@pytest.mark.sampled(6)
+@pytest.mark.sampled(14)
 def test_products_of_few_rows(dtype, flags, few, side, length, monkeypatch):
     monkeypatch.setattr(skinny_products, "WORK", 1)
     monkeypatch.setattr(opaque, "PARALLEL_FLOPS", 1 if few in (13, 64) else 1e9)
@@ -94,7 +95,7 @@ def test_batched_dot(flags):
 @pytest.mark.parametrize("tasks", [1, 2])
 @pytest.mark.parametrize("flags", [(False, False), (True, False), (False, True)])
 @pytest.mark.parametrize("m, n, k", [(16, 32, 64), (9, 77, 37), (33, 50, 48)])
-@pytest.mark.sampled(4)
+@pytest.mark.sampled(9)
 def test_batches_of_products_of_few_rows(m, n, k, flags, tasks, monkeypatch):
     monkeypatch.setattr(skinny_products, "WORK", 1)
     monkeypatch.setattr(opaque, "PARALLEL_FLOPS", 1 if tasks > 1 else 1e9)
@@ -127,6 +128,7 @@ CONVS = [
 ]
 
 
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize("case", range(len(CONVS)))
 @pytest.mark.parametrize("dtype", ["float32", "float64", "float16"])
 def test_conv(case, dtype):
@@ -150,6 +152,7 @@ POOLS = [
 ]
 
 
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize("case", range(len(POOLS)))
 @pytest.mark.parametrize("dtype", ["float32", "float64", "float16"])
 def test_pool(case, dtype):

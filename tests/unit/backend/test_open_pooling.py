@@ -18,7 +18,7 @@ WINDOWS = [
 
 @pytest.mark.parametrize("kind", ["max_pool", "avg_pool"])
 @pytest.mark.parametrize("window, strides, padding, checked", [*((*w, "") for w in WINDOWS), (*WINDOWS[1], "1")])
-@pytest.mark.sampled(2)
+@pytest.mark.sampled(4)
 def test_values(kind, window, strides, padding, checked, monkeypatch):
     monkeypatch.setenv("MYIA_RELAY_CHECKED", checked)
     number, dtype = (Float64, np.float64) if checked else (Float32, np.float32)

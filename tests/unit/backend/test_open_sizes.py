@@ -39,7 +39,7 @@ def product(k, dtype, turned, executor="native"):
 
 @pytest.mark.parametrize("turned", [False, True])
 @pytest.mark.parametrize("dtype, k, n", [("float32", 37, 50), ("float32", 64, 96), ("float64", 40, 77)])
-@pytest.mark.sampled(2)
+@pytest.mark.sampled(6)
 def test_every_number_of_rows(dtype, k, n, turned):
     f, slow = product(k, dtype, turned), product(k, dtype, turned, "python")
     w = RNG.standard_normal((n, k) if turned else (k, n)).astype(dtype)

@@ -76,6 +76,7 @@ def test_groups():
         check(f, drawn(size, groups=2), groups=2)
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("count", [1, 3])
 def test_threads(count):
     before = threads.count()

@@ -76,6 +76,7 @@ def test_the_gradient_of_an_empty_batch():
     np.testing.assert_array_equal(grad(loss)(np.ones((40, 3)), np.ones((0, 40))), np.zeros((40, 3)))
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("groups", [1, 8])
 def test_the_gradient_of_a_convolution_of_no_images(groups):
     @relay

@@ -38,6 +38,7 @@ print(pipeline.vector_bytes())
 """
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("left_out, most", [("avx512", 32), ("avx,fma", 16)])
 def test_narrower_vectors_draw_the_same_bits(left_out, most, tmp_path):
     environment = {**os.environ, "MYIA_RELAY_CACHE": str(tmp_path)}

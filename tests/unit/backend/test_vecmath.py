@@ -100,12 +100,14 @@ def check(name, dtype, **options):
     assert error[worst] <= allowed, (error[worst], x[finite][worst])
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 @pytest.mark.parametrize("name", BOUNDS)
 def test_accuracy_and_special_values(name, dtype):
     check(name, dtype)
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.skipif(not tvm.target.codegen.llvm_get_system_triple().startswith("x86_64"), reason="names x86 CPUs")
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 @pytest.mark.parametrize("name", BOUNDS)

@@ -161,7 +161,7 @@ def test_what_does_not(f, in_lanes):
 
 
 @pytest.mark.parametrize("f", [*LANES, *ONE_BY_ONE, overwritten_place], ids=lambda f: f.__name__)
-@pytest.mark.sampled(2)
+@pytest.mark.sampled(4)
 def test_results_are_those_of_python_to_the_last_bit(f):
     compiled = relay(f)
     for n in SIZES if f is axpy else (0, 3, 17, 40):
@@ -201,6 +201,7 @@ def sums(x, y, w):
     return z
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("f", [packed, twice, sums], ids=lambda f: f.__name__)
 @pytest.mark.parametrize("n", [3, 17, 40, 83])
 def test_adjoints_in_lanes(f, n, in_lanes):

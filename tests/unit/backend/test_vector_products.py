@@ -33,7 +33,7 @@ def close(found, expected, dtype):
 @pytest.mark.parametrize("without", ["", "skinny_products"])
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 @pytest.mark.parametrize("count", [None, 1, 2, 3, 4, 5])
-@pytest.mark.sampled(3)
+@pytest.mark.sampled(8)
 def test_values(dtype, count, without, monkeypatch):
     monkeypatch.setenv("MYIA_RELAY_WITHOUT", without)
     w = RNG.standard_normal((ROWS, COLUMNS)).astype(dtype)

@@ -57,13 +57,14 @@ def convolution(padding, groups):
 
 @pytest.mark.parametrize("batch", [1, 2])
 @pytest.mark.parametrize("case", CASES, ids=lambda c: "x".join(map(str, (*c[0], c[1]))))
-@pytest.mark.sampled(2)
+@pytest.mark.sampled(5)
 def test_values(case, batch, always):
     *arguments, padding, groups = drawn(case, batch)
     f = convolution(padding, groups)
     assert error(f(*arguments), f, *arguments) < 2e-5
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("channels", [64, 512])
 def test_the_stated_error(channels, monkeypatch):
     *arguments, padding, groups = drawn(((channels, 16, 16), 64, ((1, 1), (1, 1)), 1))
@@ -75,6 +76,7 @@ def test_the_stated_error(channels, monkeypatch):
     assert without < 4e-6 and without < found < 4e-5
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("case", [CASES[1], CASES[4]], ids=["cut", "blocks"])
 def test_threads(case, always):
     *arguments, padding, groups = drawn(case)

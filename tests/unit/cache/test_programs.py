@@ -127,6 +127,7 @@ CHANGES = {
 }
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("name", CHANGES)
 def test_a_change_is_noticed(folder, name):
     before, after = CHANGES[name]

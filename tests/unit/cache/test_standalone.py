@@ -100,6 +100,7 @@ def runner(tmp_path_factory):
 X = np.random.default_rng(0).normal(size=(4, 3))
 
 
+@pytest.mark.sampled(2)
 @here
 @pytest.mark.parametrize(
     "f, values",
@@ -152,6 +153,7 @@ def is_installed(tool: str) -> bool:
     return not subprocess.run([tool, "version" if tool == "go" else "--version"], capture_output=True).returncode
 
 
+@pytest.mark.sampled(2)
 @here
 @pytest.mark.parametrize("language", LANGUAGES)
 def test_a_library_describes_itself_and_says_what_is_wrong(tmp_path, runner, language):

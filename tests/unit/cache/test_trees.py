@@ -109,6 +109,7 @@ CHANGES = {
 }
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("name", CHANGES)
 def test_a_change_of_a_class_is_noticed(folder, name):
     module = imported(folder, TREES)

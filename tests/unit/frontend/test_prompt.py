@@ -65,6 +65,7 @@ print("cannot be found (it was made by exec" in (refused(asserted, 2.0) or ""))
 '''
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("flag, negative", [("-B", "not positive"), ("-OO", "-2.0")])
 def test_programs_of_c(flag, negative):
     done = subprocess.run([sys.executable, flag, "-c", PROGRAM], env=ENVIRONMENT, capture_output=True, text=True)

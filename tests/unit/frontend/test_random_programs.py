@@ -78,13 +78,13 @@ def raises(result):
 INPUTS = [(0, 0), (1, 5), (-3, 2), (7, 3)]
 
 
-@settings(max_examples=200, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=60, deadline=None, suppress_health_check=list(HealthCheck))
 @given(st.randoms(use_true_random=False))
 def test_random_control_flow(rng):
     agree(Writer(rng.randrange).text(), INPUTS)
 
 
-@settings(max_examples=200, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=60, deadline=None, suppress_health_check=list(HealthCheck))
 @given(st.randoms(use_true_random=False))
 def test_random_closures(rng):
     agree(Writer(rng.randrange, closures=True).text(), INPUTS, may_refuse=True)

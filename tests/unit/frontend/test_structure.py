@@ -212,7 +212,7 @@ BODIES = {
 
 
 @pytest.mark.parametrize(("n", "body"), BODIES.values(), ids=BODIES)
-@pytest.mark.sampled(3)
+@pytest.mark.sampled(6)
 def test_the_work_of_parsing_is_linear(n, body):
     def read(fn):
         graph = parse(fn)

@@ -78,6 +78,7 @@ def rarely(*values):
     return pytest.param(*values, marks=pytest.mark.campaign)
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize(
     "tool", [TRACE, MONITOR, rarely(OPCODES), rarely(PROFILE)], ids=["settrace", "monitoring", "opcodes", "setprofile"]
 )
@@ -101,7 +102,7 @@ def test_without_asserts(tmp_path, plain, flag):
 @pytest.mark.parametrize(
     "flags", [("-X", "dev"), ("-X", "importtime"), ("-W", "error"), ("-B", "-I"), ("-m", "cProfile")]
 )
-@pytest.mark.sampled(3)
+@pytest.mark.sampled(5)
 def test_other_flags(tmp_path, plain, flags):
     folder = ROOT if "-I" in flags else None
     text = f"import sys\nsys.path.insert(0, {str(folder)!r})\n" + PROGRAM if folder else PROGRAM

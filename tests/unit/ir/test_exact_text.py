@@ -126,6 +126,7 @@ def rows(x, n):
     return vmap(lambda row: row / np.sum(row * n) if np.sum(row) > 0.0 else row)(np.outer(TABLE, TABLE + x))
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize(
     ("f", "stage"),
     [

@@ -70,7 +70,7 @@ ENDLESS = [waits, counts, inside, called, forever, by_condition, floats]
 
 @pytest.mark.skipif(not hasattr(signal, "setitimer"), reason="needs setitimer")
 @pytest.mark.parametrize("function", ENDLESS, ids=lambda f: f.__name__)
-@pytest.mark.sampled(2)
+@pytest.mark.sampled(5)
 def test_a_loop_that_does_not_end_goes_on_until_it_is_interrupted(function, executor):
     """As CPython's does; the first call compiles, so the alarm finds the second one in its loop."""
     compiled = relay(executor=executor)(function)

@@ -45,7 +45,7 @@ def blocks_of(monkeypatch):
     return make
 
 
-@pytest.mark.sampled(3)
+@pytest.mark.sampled(6)
 @pytest.mark.parametrize("executor", ["interpreter", "python", "native"])
 @pytest.mark.parametrize("n, m", [(17, 17), (13, 5), (5, 13), (2, 7)])
 def test_blocks(n, m, executor, blocks_of):

@@ -108,6 +108,7 @@ OPTIMISERS = {
 
 
 class TestOptimisers:
+    @pytest.mark.sampled(2)
     @pytest.mark.parametrize("executor", LOSSES)
     @pytest.mark.parametrize("name", OPTIMISERS)
     def test_fit_is_what_numpy_does(self, name, executor):
@@ -199,6 +200,7 @@ class TestOptimisers:
 
 
 class TestLenet:
+    @pytest.mark.sampled(2)
     @pytest.mark.parametrize("batch", [8, 64])
     def test_native_steps_are_the_interpreters(self, batch):
         """Labels are gathered in the kernel that reads the scores: its results once overwrote them before they were read."""

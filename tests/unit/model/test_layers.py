@@ -59,6 +59,7 @@ FORMULAS = {
 }
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("name", FORMULAS)
 def test_activations(name):
     function = getattr(relay, name)
@@ -100,6 +101,7 @@ LOSSES = {
 }
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("name", LOSSES)
 def test_losses(name):
     args, formula = LOSSES[name]
@@ -478,6 +480,7 @@ def test_generation_with_a_cache_is_attention_of_the_whole(executor):
         relay(full, executor=executor)(x, w, o)
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("executor", ["interpreter", "python", "native"])
 def test_attention_of_a_symbolic_number_of_positions(executor):
     x, w, o = normal(6, 4), normal(12, 4), normal(4, 4)

@@ -144,6 +144,7 @@ def model_gradients(model, step: int):
 
 
 class TestRules:
+    @pytest.mark.sampled(3)
     @pytest.mark.parametrize(("name", "options"), CASES, ids=IDS)
     def test_a_tree(self, name, options):
         opt = getattr(optim, name)(**options)
@@ -154,6 +155,7 @@ class TestRules:
         close(tree, expected(name, options))
         assert state["t"] == STEPS
 
+    @pytest.mark.sampled(3)
     @pytest.mark.parametrize("executor", EXECUTORS)
     @pytest.mark.parametrize(("name", "options"), [CASES[i] for i in (2, 6, 8, 10, 12, 14, 16)])
     def test_a_compiled_loop(self, name, options, executor):

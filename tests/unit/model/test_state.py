@@ -190,7 +190,7 @@ class TestCheckpoints:
     @pytest.mark.parametrize("executor", ["interpreter", "python", "native"])
     @pytest.mark.parametrize("lifted", [False, True])
     @pytest.mark.parametrize("depth", [1, 2])
-    @pytest.mark.sampled(3)
+    @pytest.mark.sampled(6)
     def test_the_same_as_without(self, executor, lifted, depth):
         def hidden(x):
             return relay.tanh(relay.batch_norm(relay.dropout(relay.linear(x, 5), 0.3)))

@@ -141,6 +141,7 @@ class TestLastBatch:
 
 
 class TestAccumulation:
+    @pytest.mark.sampled(4)
     @pytest.mark.parametrize("count", [24, 23, 17, 26, 3])
     def test_it_is_the_large_batch(self, count, chosen):
         """Whole groups, groups whose last batch is smaller, and last groups of one batch."""
@@ -169,6 +170,7 @@ class TestAccumulation:
 
 
 class TestBatched:
+    @pytest.mark.sampled(2)
     def test_a_loss_over_the_batch(self, chosen):
         """Batch norm by `batch_mean` and in a loss that takes the batch are the same."""
         _, lifted = fit(moody_without_dropout, chosen_lifted(chosen), epochs=3)
@@ -450,7 +452,7 @@ class TestTakenUp:
 
     @pytest.mark.parametrize("stream", [False, True])
     @pytest.mark.parametrize("at", [1, 3, 4, 8, 11])
-    @pytest.mark.sampled(2)
+    @pytest.mark.sampled(5)
     def test_killed_after_any_save(self, at, stream, tmp_path, monkeypatch):
         options = {"data": relay.data.batches(data(), 4), "batch_size": None} if stream else {}
         whole = self.start(**options)
@@ -562,6 +564,7 @@ PROGRAM = """
 """
 
 
+@pytest.mark.campaign  # tests/programs/test_killed.py has a shorter one
 def test_a_process_that_is_killed(tmp_path):
     path = tmp_path / "train.py"
     path.write_text(textwrap.dedent(PROGRAM))

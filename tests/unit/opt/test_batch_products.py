@@ -123,7 +123,7 @@ def counted(f, args):
 
 
 @pytest.mark.parametrize("name", PROGRAMS)
-@pytest.mark.sampled(2)
+@pytest.mark.sampled(6)
 def test_values_and_products(name, executor, monkeypatch):
     f, args, inside, outside = PROGRAMS[name]
     run = relay(executor=executor)(f)
@@ -138,7 +138,7 @@ def test_values_and_products(name, executor, monkeypatch):
 
 
 @pytest.mark.parametrize("name", PROGRAMS)
-@pytest.mark.sampled(3)
+@pytest.mark.sampled(9)
 def test_gradients(name, executor, monkeypatch):
     f, args, _, _ = PROGRAMS[name]
     which = tuple(k for k, a in enumerate(args) if a.dtype == np.float64)

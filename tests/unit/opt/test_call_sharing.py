@@ -60,6 +60,7 @@ def test_different_calls_stay():
     assert own_calls(tak, 5, 3, 1) == 3  # the outermost is a tail call, a loop
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("executor", EXECUTORS)
 def test_values(executor):
     for f, points in (

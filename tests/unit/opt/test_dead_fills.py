@@ -181,6 +181,7 @@ def test_what_is_seen_is_filled(f):
     assert unfilled(relay(f), 3) == 0
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("f", [*OVERWRITTEN, *NEEDED], ids=lambda f: f.__name__)
 def test_results_are_those_of_numpy(f):
     np.full(12, np.nan) * 2.0  # what is not filled is not zero by accident

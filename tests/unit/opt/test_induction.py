@@ -67,6 +67,7 @@ def early(lower, x):
 FUNCTIONS = [packed, down, steps, both_ways, squares, early]
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("f", FUNCTIONS, ids=lambda f: f.__name__)
 def test_values_and_gradients(f):
     want = relay(value_and_grad(f, (0, 1)), executor="interpreter")(LOWER, X)

@@ -48,7 +48,7 @@ CASES |= {"with_a_gap": (with_a_gap, X), "in_a_loop": (in_a_loop, X)}
 
 
 @pytest.mark.parametrize("name", CASES)
-@pytest.mark.sampled(2)
+@pytest.mark.sampled(3)
 def test_gradients(name, executor, monkeypatch):
     f, x = CASES[name]
     value, found = relay(executor=executor)(value_and_grad(f))(x)

@@ -127,7 +127,7 @@ def test_gradients():
 @pytest.mark.parametrize("tasks", [1, 2])
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 @pytest.mark.parametrize("m, k, n", [(5, 32, 32), (20, 33, 70), (13, 47, 31), (25, 64, 96), (1, 40, 65), (12, 1, 3)])
-@pytest.mark.sampled(6)
+@pytest.mark.sampled(12)
 def test_kernels(m, k, n, dtype, tasks, monkeypatch):
     monkeypatch.setattr(opaque, "PARALLEL_FLOPS", 1 if tasks > 1 else 1e9)
     monkeypatch.setattr(opaque, "PARALLEL_BYTES", 1 if tasks > 1 else 1e9)

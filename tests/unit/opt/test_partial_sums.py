@@ -68,11 +68,13 @@ def selected(w):
 ALL = [rows_of_rows, windows, columns, flat, inner_loops, while_loop, selected]
 
 
+@pytest.mark.sampled(5)
 @pytest.mark.parametrize("f", ALL)
 def test_gradient(executor, f):
     np.testing.assert_allclose(relay(executor=executor)(grad(f))(W), slopes(f, W, 1e-6), atol=1e-7)
 
 
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize("f", ALL)
 def test_second_gradient(f):
     def slope(w):

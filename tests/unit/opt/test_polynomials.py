@@ -190,7 +190,7 @@ def outcome(f, args):
 
 @pytest.mark.parametrize("executor", EXECUTORS)
 @pytest.mark.parametrize("f", PROVEN, ids=lambda f: f.__name__)
-@pytest.mark.sampled(2)
+@pytest.mark.sampled(5)
 def test_results_and_failures_are_those_of_python(f, executor):
     compiled = relay(f, executor=executor)
     for n, more in ((0, 0), (1, 0), (2, 0), (3, -1), (20, 0), (20, -1), (20, 1)):

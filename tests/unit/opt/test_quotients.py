@@ -45,6 +45,7 @@ def used_by_adjoints(f, x, monkeypatch, without):
     return sum(not a.origin.is_adjoint and getattr(a.type, "shape", ()) == x.shape for a in read)
 
 
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize("name", CASES)
 @pytest.mark.parametrize("rows", [300, 3])
 def test_gradients(name, rows, executor, monkeypatch):

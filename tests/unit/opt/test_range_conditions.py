@@ -187,6 +187,7 @@ def decided(f, bounds, ends):
     return [ranges.interval(x) for x in loop.attrs["body"].output.args]
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("name", EXPRESSIONS)
 def test_bounds_of_expressions_of_an_index(name):
     f = EXPRESSIONS[name]

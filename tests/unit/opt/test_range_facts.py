@@ -462,7 +462,7 @@ class Writer:
 
 
 @pytest.mark.parametrize("part", range(8))
-@pytest.mark.sampled(2)
+@pytest.mark.sampled(4)
 def test_random_graphs_stay_within_their_bounds(part):
     for seed in range(12 * part, 12 * part + 12):
         graph = Writer(seed).graph()

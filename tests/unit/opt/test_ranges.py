@@ -215,7 +215,8 @@ def test_recursion_is_unfolded():
     inside = [n for g in all_graphs(calls) for n in g.nodes if not hasattr(n.fn, "kind")]
     assert len(inside) > 4
     for executor in ("interpreter", "python", "native"):
-        assert [relay(executor=executor)(pieces)(n) for n in range(40)] == [pieces(n) for n in range(40)]
+        compiled = relay(executor=executor)(pieces)
+        assert [compiled(n) for n in range(40)] == [pieces(n) for n in range(40)]
         with pytest.raises(AssertionError, match="three"):
             relay(executor=executor)(descend)(9)
         assert relay(executor=executor)(descend)(2) == 2

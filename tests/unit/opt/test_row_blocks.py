@@ -146,7 +146,7 @@ def same(got, want, tolerance=1e-12):
         np.testing.assert_allclose(a, b, rtol=tolerance, atol=tolerance * 100, err_msg=path)
 
 
-@pytest.mark.sampled(4)
+@pytest.mark.sampled(18)
 @pytest.mark.parametrize("rows", [1, 5, 7, 10, 21])
 @pytest.mark.parametrize(("f", "args"), MINED, ids=lambda v: getattr(v, "__name__", ""))
 def test_gradients_by_row_blocks(f, args, rows, monkeypatch):
@@ -159,6 +159,7 @@ def test_gradients_by_row_blocks(f, args, rows, monkeypatch):
         same(g(*args), want)
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize(("f", "args"), LEFT, ids=lambda v: getattr(v, "__name__", ""))
 def test_what_does_not_go_block_by_block(f, args, capsys):
     want = relay(value_and_grad(f, ("w", "b")), executor="interpreter")(*args)

@@ -68,6 +68,7 @@ def turned_jacobians(axes, points):
     return relay.vmap(relay.jacobian(turned, (0, 1)))(axes, points)
 
 
+@pytest.mark.sampled(5)
 @pytest.mark.parametrize("n", [32, 33, 39, 40, 1000])
 @pytest.mark.parametrize("function", [turned_rows, turned_jacobians])
 def test_rows_of_three(function, n):
@@ -134,6 +135,7 @@ def posed(matrices, weights, points, corners):
     return (out @ matrices[0, :, :3].T + 1.0)[corners]
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("count", [40, 90, 200])
 def test_loops_and_rows_of_rows(count):
     """What is picked of rows is computed for these alone, where they are fewer; else all rows are."""
@@ -364,7 +366,7 @@ TRANSFORMS = [
 
 @pytest.mark.parametrize("what", TRANSFORMS)
 @pytest.mark.parametrize("seed", range(12))
-@pytest.mark.sampled(6)
+@pytest.mark.sampled(12)
 def test_random_programs(seed, what, tmp_path):
     n = 32 + seed
     args = RNG.normal(size=(n, 3)), RNG.normal(size=(n, 3)), RNG.normal(size=n), RNG.integers(-4, 4, n)
@@ -503,6 +505,7 @@ def test_what_turns_skip_is_found_out_for_all_blocks(monkeypatch):
     agree(jacobian, args[0], args[1], args[2][:53])
 
 
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize("directions", [2, 3, 4, 9])
 def test_rows_that_are_picked_lie_together(directions):
     """Positions of triangles: three rows of Jacobians are picked for each, many more in all than there are."""
@@ -615,6 +618,7 @@ def vertex_distances(angles, points, corners, places):
     return places - moved(angles, points)[corners[:, 0]]
 
 
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize(
     "function, n",
     [(corner_distances, n) for n in (32, 39, 40, 41, 100)] + [(vertex_distances, 200), (vertex_distances, 383)],

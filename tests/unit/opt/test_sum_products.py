@@ -65,7 +65,7 @@ PROGRAMS = {f.__name__: f for f in (rows, vectors, backwards, nested, twice)}
 
 
 @pytest.mark.parametrize("name", PROGRAMS)
-@pytest.mark.sampled(2)
+@pytest.mark.sampled(4)
 def test_gradients(name, executor, monkeypatch):
     gradient = value_and_grad(PROGRAMS[name], (0, 1))
     value, found = relay(executor=executor)(gradient)(W, U, XS)

@@ -135,7 +135,7 @@ def triangular(f, *args):
 @pytest.mark.parametrize("f", [*FOUND, cut_and_scaled, *NOT_FOUND], ids=lambda f: f.__name__)
 @pytest.mark.parametrize("dtype", ["float64", "float32"])
 @pytest.mark.parametrize("executor", EXECUTORS)
-@pytest.mark.sampled(2)
+@pytest.mark.sampled(7)
 def test_products_of_triangles(f, dtype, executor):
     args = [v.astype(dtype) for v in (SQUARE, TALL, WIDE)]
     got = relay(f, executor=executor)(*args)
@@ -154,6 +154,7 @@ def test_what_is_no_triangle_is_not(f):
     assert not triangular(relay(f), SQUARE, TALL, WIDE)
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("f", FOUND, ids=lambda f: f.__name__)
 def test_named_sizes(f):
     named = types.FunctionType(f.__code__, f.__globals__)
@@ -185,7 +186,7 @@ def test_the_environment_leaves_them_out(monkeypatch):
 
 @pytest.mark.parametrize("value", [np.nan, np.inf, -np.inf, 1e308])
 @pytest.mark.parametrize("f", [*FOUND, cut_and_scaled], ids=lambda f: f.__name__)
-@pytest.mark.sampled(2)
+@pytest.mark.sampled(4)
 def test_zero_times_what_is_not_finite(f, value):
     compiled = relay(f)
     for at in (0, 7, N - 1):
@@ -201,7 +202,7 @@ def test_zero_times_what_is_not_finite(f, value):
 
 @pytest.mark.parametrize("make", [factor, by_rows, above, row_by_row])
 @pytest.mark.parametrize("executor", EXECUTORS)
-@pytest.mark.sampled(2)
+@pytest.mark.sampled(6)
 def test_triangles_that_loops_write(make, executor):
     def product(packed, x):
         return x @ make(packed).T
@@ -309,7 +310,7 @@ def test_a_triangle_that_loops_around_are_given():
 
 @pytest.mark.parametrize("f", FOUND, ids=lambda f: f.__name__)
 @pytest.mark.parametrize("size", [20, 33, 150, 300])
-@pytest.mark.sampled(2)
+@pytest.mark.sampled(7)
 def test_other_sizes_and_two_threads(f, size, monkeypatch):
     a, x, y = RNG.normal(size=(size, size)), RNG.normal(size=(size + 3, size)), RNG.normal(size=(size, 2 * size))
     if f.__name__ == "both_transposed":

@@ -124,6 +124,7 @@ def test_images(shape):
     assert np.array_equal(relay(escape)(image.copy(), 30), escape(image.copy(), 30))
 
 
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize("n", [-(2**63), -3, 0, 1, LANES - 1, LANES, LANES + 1, 5 * LANES + 3])
 def test_results_are_the_same_to_the_last_bit(n):
     for function, *args in ((reduced, 7.7), (reduced, -1.0), (special, 1.5), (special, -3.0), (branches,)):
@@ -182,6 +183,7 @@ def source(seed: int) -> str:
     return "\n".join([*lines, "    return total, last", ""])
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("seed", range(12))
 def test_random_loops(seed, tmp_path):
     path = tmp_path / f"loops{seed}.py"

@@ -42,6 +42,7 @@ def kept(x):
     return np.sum(y * x)
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("f", [elements, overwritten, rows, kept])
 def test_gradient(executor, f):
     np.testing.assert_allclose(relay(executor=executor)(grad(f))(X), slopes(f, X, 1e-6), atol=1e-8)

@@ -77,6 +77,7 @@ def program(executor: str, body, times: int = 1):
     return (lambda: f(model, x, n)), whole * 21 + sum(range(rest)), model
 
 
+@pytest.mark.sampled(3)
 @needs_timer
 @pytest.mark.parametrize("body", [count, train])
 def test_ignored(executor, body):
@@ -87,7 +88,7 @@ def test_ignored(executor, body):
 
 @needs_timer
 @pytest.mark.parametrize("body", [count, train])
-@pytest.mark.sampled(2)
+@pytest.mark.sampled(6)
 def test_a_handler_that_returns(executor, body):
     heard = []
     run, expected, model = program(executor, body)

@@ -45,7 +45,7 @@ def wanted(arguments):
     return relay(executor="interpreter")(both)(*arguments)
 
 
-@pytest.mark.sampled(16)
+@pytest.mark.sampled(36)
 @pytest.mark.parametrize("name", sorted(OPTIMISATIONS))
 def test_left_out(name, arguments, wanted, monkeypatch):
     monkeypatch.setenv(VARIABLE, name)
