@@ -184,4 +184,6 @@ def _differ(error: Mismatch, values: Sequence[Val | None], node: Apply) -> str:
                 if not name.startswith("$"):
                     advice = inner.why or "make them alike"
                     return f"'{name}' is {inner.a} after one branch and {inner.b} after the other; {advice}"
+    if a == b and error.why:  # their common type is what cannot be
+        return error.why
     return f"the two branches differ in type: {a} and {b}; {error.why or 'make them alike'}"

@@ -187,7 +187,9 @@ def entry_type(frame: Frame, value: Val) -> Type:
 
 
 def _no_entry(error: Mismatch) -> str:
-    if error.a is error.b:
+    if error.why:
+        return error.why
+    if error.a == error.b:
         return f"a list whose length is known at run time only cannot hold {error.a}; numbers, arrays, tuples and records it can"
     return f"a list whose length is known at run time only has entries of one type, but this one has {error.a} and {error.b}"
 

@@ -13,10 +13,12 @@ from ..values.treedef import describe
 from ..values.values import Dyn, Seq, Val
 
 _OUTSIDE = "call it outside and pass what it returns as an argument"
+_DRAWS = (
+    "it gives another number at each call: draw from a key with relay.random, or draw the numbers outside and pass them as an "
+    "argument"
+)
 _MODULES = {
-    "random": "it gives another number at each call: draw the numbers outside and pass them as an argument",
-    "numpy.random": "it gives another number at each call: draw the numbers outside and pass them as an argument",
-    "secrets": "it gives another number at each call: draw the numbers outside and pass them as an argument",
+    **dict.fromkeys(("random", "numpy.random", "secrets"), _DRAWS),
     "time": "a program has no clock: read it outside, around the call",
     "datetime": "a program has no clock: read it outside, around the call",
     "sys": "it acts on Python itself: call it outside",

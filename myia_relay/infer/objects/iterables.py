@@ -121,6 +121,9 @@ def _walk_iter(engine: Engine, frame: Frame, value: Iter) -> list[Val] | Walk:
         static = [w for w in found if isinstance(w, list)]
         if len(static) == len(found):
             return [Seq("tuple", items) for items in zip(*static, strict=False)]
+        unrolled = _unrolled_zip(frame, found)
+        if unrolled is not None:
+            return unrolled
         walks = [_at_run_time(engine, frame, w) for w in found]
         counts = [item_count(engine, frame, w) for w in walks]
         shortest = counts[0]
@@ -141,6 +144,23 @@ def _walk_iter(engine: Engine, frame: Frame, value: Iter) -> list[Val] | Walk:
 def unwrapped(value: Val) -> Val:
     """The iterable below an iterator that visits all of it; other values unchanged."""
     return value.parts[0] if isinstance(value, Iter) and value.kind == "iterator" else value
+
+
+def _unrolled_zip(frame: Frame, found: list[list[Val] | Walk]) -> list[Val] | None:
+    """The items of a zip of texts, or of others that no run-time list has, with ranges of known bounds; None for other zips."""
+    walks = [w for w in found if isinstance(w, Walk)]
+    lists = [w for w in found if isinstance(w, list)]
+    known = all(bound.known for w in walks for bound in (w.start, w.stop, w.step))
+    if not known or not lists or not any(isinstance(item, Static) for items in lists for item in items):
+        return None
+    ranges = [range(w.start.known_value, w.stop.known_value, w.step.known_value) for w in walks]
+    count = min(map(len, (*lists, *ranges)))
+    places = iter(ranges)
+    columns = [
+        w[:count] if isinstance(w, list) else [w.item(frame, frame.constant(k)) for k in next(places)[:count]]
+        for w in found
+    ]
+    return [Seq("tuple", items) for items in zip(*columns, strict=True)]
 
 
 def _at_run_time(engine: Engine, frame: Frame, steps: list[Val] | Walk) -> Walk:

@@ -7,6 +7,7 @@ it depends on types.
 
 from __future__ import annotations
 
+import itertools
 import operator
 import sys
 from collections.abc import Callable
@@ -20,10 +21,10 @@ from ...library import lists as prelude
 from ...prims.ops.control import undef
 from ...utils.errors import TypeError_
 from ..engine.branches import branch
-from ..engine.conform import entry_node, entry_type, has_entry_type, promoted
+from ..engine.conform import LONG, entry_node, entry_type, has_entry_type, promoted
 from ..engine.engine import Engine
 from ..engine.frames import Frame, emit, raising, reach
-from ..values.kinds import is_list, is_run_time
+from ..values.kinds import is_list, is_run_time, is_text
 from ..values.protocols import items
 from ..values.values import NEVER, NONE_VAL, Dyn, Seq, SliceVal, Static, Val, elements
 from .arithmetic import arithmetic
@@ -224,10 +225,12 @@ async def ordered(engine: Engine, frame: Frame, value: Val, kwargs: dict[str, Va
     if isinstance(xs, Seq) and not xs.elems:
         return xs
     plain = isinstance(key, Static) and key.value is None
-    if isinstance(xs, Seq) and isinstance(decided, bool) and plain:
-        texts = [e.value for e in xs.elems if isinstance(e, Static) and isinstance(e.value, str)]
-        if len(texts) == len(xs.elems):
-            return Seq("list", tuple(Static(text) for text in sorted(texts, reverse=decided)))
+    if isinstance(xs, Seq) and isinstance(decided, bool) and all(map(_never_changes, xs.elems)):
+        # A key only where no run-time list has such entries: its function shall not be called again, for that list.
+        if any(map(_has_text, xs.elems)) or plain and len(xs.elems) <= LONG:
+            known = _known_order(xs if plain else await call(engine, frame, prelude.mapped, key, xs), decided)
+            if known is not None:
+                return Seq("list", tuple(xs.elems[k] for k in known))
     xs = promoted(frame, xs)
     reverse = frame.constant(decided) if isinstance(decided, bool) else decided
     keys = xs if plain else await call(engine, frame, prelude.mapped, key, xs)
@@ -244,6 +247,51 @@ async def ordered(engine: Engine, frame: Frame, value: Val, kwargs: dict[str, Va
         message = "NaN among the numbers to sort by: their order would depend on how sort() works"
         require(frame, emit(frame, "logical_not", nan), ValueError, message)
     return await call(engine, frame, prelude.ordered, xs, keys, reverse)
+
+
+def _never_changes(value: Val) -> bool:
+    """Whether a value is a number, a text, or a tuple of these: one that nobody changes in place."""
+    if isinstance(value, Seq):
+        return value.kind == "tuple" and all(map(_never_changes, value.elems))
+    return isinstance(value, Static) or isinstance(value, Dyn) and isinstance(value.type, Scalar)
+
+
+def _has_text(value: Val) -> bool:
+    return any(map(_has_text, value.elems)) if isinstance(value, Seq) else is_text(value)
+
+
+def _known_order(keys: Val, reverse: bool) -> list[int] | None:
+    """The positions of a sorted list, where what is known of its keys decides that: all of them, or of tuples the first entries, if
+    these all differ. None where it does not, or they cannot be compared, or one is NaN.
+    """
+    if not isinstance(keys, Seq) or len({isinstance(key, Seq) for key in keys.elems}) > 1:
+        return None
+    starts = [_known_start(key) for key in keys.elems]
+    values = [tuple(to_python(x, "a key") for x in start) for start, _ in starts]
+    if not all(whole for _, whole in starts):
+        shortest = min(map(len, values))
+        values = [value[:shortest] for value in values]
+        if len(set(values)) < len(values):
+            return None
+    if any(x != x for value in values for x in value):
+        return None
+    try:
+        return sorted(range(len(values)), key=values.__getitem__, reverse=reverse)
+    except TypeError:
+        return None
+
+
+def _known_start(key: Val) -> tuple[list[Val], bool]:
+    """The entries of a key as far as they are known, and whether that is all of it; a number or a text is its only entry."""
+    entries = list(key.elems) if isinstance(key, Seq) and key.kind == "tuple" else [key]
+    known = list(itertools.takewhile(_is_known, entries))
+    return known, len(known) == len(entries)
+
+
+def _is_known(value: Val) -> bool:
+    if isinstance(value, Static):
+        return isinstance(value.value, str)
+    return isinstance(value, Dyn) and isinstance(value.type, Scalar) and value.known
 
 
 # Methods that change nothing.

@@ -673,7 +673,7 @@ class TestPrecision:
         found = {}
         for precision in ("float32", "bfloat16"):
             model = relay.create_model(lenet_module.lenet)
-            relay.fit(model, lenet_module.loss, train, epochs=4, precision=precision, verbose=False)
+            relay.fit(model, lenet_module.loss, train, epochs=2, precision=precision, verbose=False)
             found[precision] = lenet_module.accuracy(model, test)
         assert found["float32"] > 0.9 and abs(found["float32"] - found["bfloat16"]) < 0.03
 

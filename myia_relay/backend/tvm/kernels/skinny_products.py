@@ -357,12 +357,18 @@ def _turned(dtype: str, columns: int, rest: int) -> tuple[list[Any], Block]:
     def column(t: Any) -> Any:
         return tirx.Mul(t, idx(columns))
 
-    with block.loop(tirx.Div(k, idx(lanes))) as square:
-        t = block.let(tirx.Mul(square, idx(lanes)))
-        for first in range(0, whole, lanes):
-            rows = [vload(f.right, tirx.Add(row(first + r), t), lanes) for r in range(lanes)]
-            for r, vector in enumerate(transposed(block, rows)):
-                block.vstore(f.out, vector, tirx.Add(column(tirx.Add(t, idx(r))), idx(first)))
+    def square(first: Any, t: Any) -> None:
+        start = block.let(tirx.Add(tirx.Mul(first, k), t))
+        target = block.let(tirx.Add(column(t), first))
+        rows = [vload(f.right, tirx.Add(start, row(r)), lanes) for r in range(lanes)]
+        for r, vector in enumerate(transposed(block, rows)):
+            block.vstore(f.out, vector, tirx.Add(target, column(idx(r))))
+
+    if whole:
+        with block.loop(tirx.Div(k, idx(lanes))) as i:
+            t = block.let(tirx.Mul(i, idx(lanes)))
+            with block.loop(whole // lanes) as j:  # LLVM takes seconds for the addresses of three squares in one iteration
+                square(block.let(tirx.Mul(j, idx(lanes))), t)
 
     def copy(rows: range, t: Any) -> None:
         """Numbers that fill no square."""
