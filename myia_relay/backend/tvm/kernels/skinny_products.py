@@ -367,7 +367,9 @@ def _turned(dtype: str, columns: int, rest: int) -> tuple[list[Any], Block]:
     if whole:
         with block.loop(tirx.Div(k, idx(lanes))) as i:
             t = block.let(tirx.Mul(i, idx(lanes)))
-            with block.loop(whole // lanes) as j:  # LLVM takes seconds for the addresses of three squares in one iteration
+            with block.loop(
+                whole // lanes
+            ) as j:  # LLVM takes seconds for the addresses of three squares in one iteration
                 square(block.let(tirx.Mul(j, idx(lanes))), t)
 
     def copy(rows: range, t: Any) -> None:
