@@ -34,7 +34,8 @@ def arguments(tree: Any) -> Stack:
 
 def _passable(array: Any) -> np.ndarray:
     """The array as compiled code reads it without a copy for each chunk."""
-    return np.ascontiguousarray(array.view(np.ndarray), array.dtype.newbyteorder("="))
+    # `newbyteorder` makes another dtype object even of a native one, and native code knows NumPy's own at a glance only.
+    return np.ascontiguousarray(array.view(np.ndarray), None if array.dtype.isnative else array.dtype.newbyteorder("="))
 
 
 def collected(data: Any, what: str = "fit") -> Any:

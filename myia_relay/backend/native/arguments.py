@@ -38,8 +38,8 @@ def conform(value: Any, t: Type, where: str) -> Any:
         raise TypeError_(f"{where} is an array of {array.dtype}, and the program was compiled for {t}")
     if not shape_fits(array.shape, t.shape):
         raise ShapeError(f"{where} has shape {array.shape}, and the program was compiled for {t}")
-    if type(value) is np.ndarray and value.dtype is want and value.flags.c_contiguous and value.flags.aligned:
-        return value
+    if type(value) is np.ndarray and value.dtype == want and value.flags.c_contiguous and value.flags.aligned:
+        return value if value.dtype is want else value.view(want)  # unpickled arrays have dtypes of their own
     array = np.array(array, dtype=want, order="C", copy=True, subok=False)
     return array if array.dtype is want else array.view(want)
 

@@ -14,11 +14,14 @@ import numpy as np
 import pytest
 
 from myia_relay import Float, Tensor, relay, relay_model
+from myia_relay.abstract.types import Array
+from myia_relay.backend.native.arguments import conform
 from myia_relay.model import lenet as lenet_module
 from myia_relay.model import steps as steps_module
 from myia_relay.model import training as training_module
 from myia_relay.model.batches import epoch_order
 from myia_relay.model.checkpoint_io import CheckpointError
+from myia_relay.model.feed import arguments
 from myia_relay.utils.errors import ShapeError, TypeError_, ValueError_
 
 Rows2, Rows3, Rows4 = (Tensor[Float, ("n", size)] for size in (2, 3, 4))
@@ -692,3 +695,22 @@ def rounded(a: np.ndarray) -> np.ndarray:
 def test_a_history_without_an_epoch():
     _, history = fit(epochs=0)
     assert len(history) == 0 and history.steps == 0
+
+
+def test_data_are_read_where_they_are():
+    """Native code copies arrays whose dtype is not NumPy's own object: for each chunk of a training run, if these were such."""
+    x, y = data()
+    images, targets = arguments((x, y)).tree
+    assert images.dtype is x.dtype and np.shares_memory(images, x) and np.shares_memory(targets, y)
+    swapped, _ = arguments((x.astype(x.dtype.newbyteorder("S")), y)).tree
+    assert swapped.dtype.isnative and np.array_equal(swapped, x)
+
+
+def test_arrays_with_a_dtype_of_their_own_are_not_copied():
+    """Unpickled arrays have one, and what `newbyteorder` gives."""
+    x = np.arange(6.0).reshape(2, 3)
+    other = x.view(x.dtype.newbyteorder("="))
+    assert other.dtype is not x.dtype
+    found = conform(other, Array("float64", (2, 3)), "argument 0")
+    assert found.dtype is x.dtype and np.shares_memory(found, x)
+    assert relay(lambda x: 2.0 * x)(other).tolist() == (2.0 * x).tolist()
