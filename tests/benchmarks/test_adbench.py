@@ -510,9 +510,9 @@ def test_instances(data_dir):
     if not folder.is_dir():
         pytest.skip(f"no instances of ADBench: {folder} does not exist")
     names = {
-        "gmm": ["1k/gmm_d2_K5"],
+        "gmm": ["1k/gmm_d2_K5", "1k/gmm_d10_K5"],
         "ba": ["ba1_n49_m7776_p31843"],
-        "hand": ["complicated_small/hand7_t26_c3200"],
+        "hand": ["simple_small/hand1_t26_c100", "complicated_small/hand7_t26_c3200"],
         "lstm": ["lstm_l4_c1024"],
     }
     checked = 0

@@ -205,11 +205,11 @@ def test_derivatives(tmp_path):
 
 def test_language(tmp_path):
     out = tmp_path / "language.json"
-    words = ["--programs", "fib,nbody", "--scale", "1e-5", "--rounds", "1", "--peers", "cpython,c"]
+    words = ["--programs", "fib,edit_distance,nbody", "--scale", "1e-5", "--rounds", "1", "--peers", "cpython,c"]
     done = run("language", *words, "--json", str(out))
     assert done.returncode == 0, done.stdout + done.stderr
     programs = json.loads(out.read_text("utf-8"))["programs"]
-    assert set(programs) == {"fib", "nbody"}
+    assert set(programs) == {"fib", "edit_distance", "nbody"}
     for figures in programs.values():
         assert not figures["differ"] and figures["work"] > 0 and figures["memory"]["peak"] > 0
         assert figures["seconds"]["myia_relay"]["median"] > 0

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import operator
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 from ...abstract.types import Array
@@ -147,20 +147,19 @@ def unwrapped(value: Val) -> Val:
 
 
 def _unrolled_zip(frame: Frame, found: list[list[Val] | Walk]) -> list[Val] | None:
-    """The items of a zip of texts, or of others that no run-time list has, with ranges of known bounds; None for other zips."""
-    walks = [w for w in found if isinstance(w, Walk)]
-    lists = [w for w in found if isinstance(w, list)]
-    known = all(bound.known for w in walks for bound in (w.start, w.stop, w.step))
-    if not known or not lists or not any(isinstance(item, Static) for items in lists for item in items):
+    """The items of a zip of texts, or of others that no run-time list has, with walks of known bounds; None for other zips."""
+    if not any(isinstance(item, Static) for w in found if isinstance(w, list) for item in w):
         return None
-    ranges = [range(w.start.known_value, w.stop.known_value, w.step.known_value) for w in walks]
-    count = min(map(len, (*lists, *ranges)))
-    places = iter(ranges)
-    columns = [
-        w[:count] if isinstance(w, list) else [w.item(frame, frame.constant(k)) for k in next(places)[:count]]
-        for w in found
-    ]
-    return [Seq("tuple", items) for items in zip(*columns, strict=True)]
+    if not all(bound.known for w in found if isinstance(w, Walk) for bound in (w.start, w.stop, w.step)):
+        return None
+
+    def column(steps: list[Val] | Walk) -> Iterator[Val]:
+        if isinstance(steps, list):
+            return iter(steps)
+        places = range(steps.start.known_value, steps.stop.known_value, steps.step.known_value)
+        return (steps.item(frame, frame.constant(k)) for k in places)
+
+    return [Seq("tuple", items) for items in zip(*map(column, found), strict=False)]
 
 
 def _at_run_time(engine: Engine, frame: Frame, steps: list[Val] | Walk) -> Walk:

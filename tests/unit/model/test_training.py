@@ -676,7 +676,7 @@ class TestPrecision:
         found = {}
         for precision in ("float32", "bfloat16"):
             model = relay.create_model(lenet_module.lenet)
-            relay.fit(model, lenet_module.loss, train, epochs=2, precision=precision, verbose=False)
+            relay.fit(model, lenet_module.loss, train, epochs=4, precision=precision, verbose=False)
             found[precision] = lenet_module.accuracy(model, test)
         assert found["float32"] > 0.9 and abs(found["float32"] - found["bfloat16"]) < 0.03
 
@@ -698,7 +698,7 @@ def test_a_history_without_an_epoch():
 
 
 def test_data_are_read_where_they_are():
-    """Native code copies arrays whose dtype is not NumPy's own object: for each chunk of a training run, if these were such."""
+    """Native code takes its slow path for arrays whose dtype is not NumPy's own object: for each chunk, if these were such."""
     x, y = data()
     images, targets = arguments((x, y)).tree
     assert images.dtype is x.dtype and np.shares_memory(images, x) and np.shares_memory(targets, y)

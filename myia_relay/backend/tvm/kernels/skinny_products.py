@@ -357,20 +357,17 @@ def _turned(dtype: str, columns: int, rest: int) -> tuple[list[Any], Block]:
     def column(t: Any) -> Any:
         return tirx.Mul(t, idx(columns))
 
-    def square(first: Any, t: Any) -> None:
-        start = block.let(tirx.Add(tirx.Mul(first, k), t))
-        target = block.let(tirx.Add(column(t), first))
-        rows = [vload(f.right, tirx.Add(start, row(r)), lanes) for r in range(lanes)]
-        for r, vector in enumerate(transposed(block, rows)):
-            block.vstore(f.out, vector, tirx.Add(target, column(idx(r))))
-
     if whole:
         with block.loop(tirx.Div(k, idx(lanes))) as i:
             t = block.let(tirx.Mul(i, idx(lanes)))
-            with block.loop(
-                whole // lanes
-            ) as j:  # LLVM takes seconds for the addresses of three squares in one iteration
-                square(block.let(tirx.Mul(j, idx(lanes))), t)
+            # A loop, not copies of its body: LLVM takes seconds for the addresses of three squares.
+            with block.loop(whole // lanes) as j:
+                first = block.let(tirx.Mul(j, idx(lanes)))
+                source = block.let(tirx.Add(tirx.Mul(first, k), t))
+                target = block.let(tirx.Add(column(t), first))
+                rows = [vload(f.right, tirx.Add(source, row(r)), lanes) for r in range(lanes)]
+                for r, vector in enumerate(transposed(block, rows)):
+                    block.vstore(f.out, vector, tirx.Add(target, column(idx(r))))
 
     def copy(rows: range, t: Any) -> None:
         """Numbers that fill no square."""
