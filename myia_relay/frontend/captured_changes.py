@@ -114,14 +114,17 @@ def _found(
     top: _Nested, mutated: Callable, definition: Callable, done: set[tuple[ast.AST, str]]
 ) -> Iterator[tuple[str, list[_Nested], list[ast.Call]]]:
     """Variables that can be given as arguments: the name, the functions that take it, and their calls."""
+    readers: dict[str, list[_Nested]] = {}
+    for function in top.within():
+        for name in dict.fromkeys(read for read, _ in function.loads):
+            readers.setdefault(name, []).append(function)
     for owner in top.within():
         scope = scopes.analyse(owner.node)
         for name in sorted(scope.captured - scope.cells):
             if (owner.node, name) in done:
                 continue
             done.add((owner.node, name))
-            users = [f for f in owner.within() if f is not owner and f.owner(name) is owner]
-            using = [f for f in users if any(name == read for read, _ in f.loads)]
+            using = [f for f in readers.get(name, ()) if f is not owner and f.owner(name) is owner]
             if not any(name in mutated(scopes.body_of(f.node)) for f in using):
                 continue
             taken = _taking(owner, using, definition)

@@ -184,10 +184,13 @@ def _summary(node: FunctionNode) -> _Summary:
     stack: list[ast.AST] = list(scopes.body_of(node))
     while stack:
         part = stack.pop()
-        if isinstance(part, scopes.FUNCTIONS):
-            rebound |= scopes.bindings([part])
+        if isinstance(part, ast.Name):
+            if isinstance(part.ctx, ast.Store):
+                rebound.add(part.id)
             continue
-        if isinstance(part, scopes.COMPREHENSIONS):
+        if isinstance(part, ast.Constant):
+            continue
+        if isinstance(part, scopes.FUNCTIONS) or isinstance(part, scopes.COMPREHENSIONS):
             rebound |= scopes.bindings([part])
             continue
         if isinstance(part, ast.AugAssign):
@@ -220,10 +223,7 @@ def _summary(node: FunctionNode) -> _Summary:
                 calls.append(part)
         elif isinstance(part, ast.Expr) and (target := scopes.updated_array(part)) is not None:
             note(scopes.base_of(target), ParameterChange(min(_depth(target), DEEPEST)))
-        if isinstance(part, ast.Name) and isinstance(part.ctx, ast.Store):
-            rebound.add(part.id)
-        elif not isinstance(part, ast.Name):
-            rebound |= _bound_here(part)
+        rebound |= _bound_here(part)
         stack.extend(children(part))
     a = node.args
     names = {p.arg for p in [*a.posonlyargs, *a.args, *a.kwonlyargs]}
@@ -439,15 +439,7 @@ def _analysed(source: Source) -> Procedures:
 
 def _functions_in(node: FunctionNode) -> list[FunctionNode]:
     """The functions defined right inside of a function."""
-    found: list[FunctionNode] = []
-    stack: list[ast.AST] = list(scopes.body_of(node))
-    while stack:
-        part = stack.pop()
-        if isinstance(part, ast.FunctionDef | ast.Lambda):
-            found.append(part)
-        else:
-            stack.extend(children(part))
-    return found
+    return [part for part in scopes.analyse(node).inner if not isinstance(part, ast.AsyncFunctionDef)]
 
 
 def _places(call: ast.Call, node: FunctionNode, kept: dict[str, ParameterChange]) -> tuple[ChangedArgument, ...]:

@@ -6,6 +6,7 @@ adjoint of a primitive, ...). Both are immutable and are passed explicitly; no p
 
 from __future__ import annotations
 
+import functools
 import linecache
 import os
 import sys
@@ -197,6 +198,7 @@ def short_name(file: str) -> str:
     return cell_name(file) or file.replace("\\", "/").rsplit("/", 1)[-1]
 
 
+@functools.lru_cache(maxsize=1024)
 def is_ours(file: str) -> bool:
     """Whether a file is part of this package, or code that it generates."""
     return file.startswith((PACKAGE, "<myia_relay ")) or os.path.abspath(file).startswith(PACKAGE)

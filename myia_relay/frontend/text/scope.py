@@ -205,6 +205,7 @@ class Scope:
         captured: locals that an inner function reads.
         cells: locals that an inner function assigns to (`nonlocal`), or that are bound anew after one has captured them.
         free: names read, here or in inner functions, that are not local.
+        inner: the functions defined right inside.
     """
 
     locals: set[str]
@@ -212,6 +213,7 @@ class Scope:
     captured: set[str] = field(default_factory=set)
     cells: set[str] = field(default_factory=set)
     free: set[str] = field(default_factory=set)
+    inner: list[FunctionNode] = field(default_factory=list)
 
 
 def analyse(node: FunctionNode) -> Scope:
@@ -233,7 +235,7 @@ def analyse(node: FunctionNode) -> Scope:
             outer.update(dict.fromkeys(part.names, "nonlocal" if isinstance(part, ast.Nonlocal) else "global"))
         stack.extend(children(part))
     names = ({p.arg for p in parameters(node)} | bindings(body)) - set(outer)
-    scope = Scope(names, outer)
+    scope = Scope(names, outer, inner=inner)
     marked: Any = node
     marked._scope = scope
     for part in inner:

@@ -46,11 +46,13 @@ def extent(node: ast.AST) -> tuple[int, int, int, int]:
 
 def children(node: ast.AST) -> list[ast.AST]:
     """The nodes right below a node, in program order, without `MARKS`."""
-    out = []
+    out: list[ast.AST] = []
     for name in _fields(type(node)):
         value = getattr(node, name, None)
         if type(value) is list:
-            out += [item for item in value if isinstance(item, ast.AST)]
+            for item in value:  # most are empty or short, for which a comprehension costs more
+                if isinstance(item, ast.AST):
+                    out.append(item)
         elif isinstance(value, ast.AST):
             out.append(value)
     return out

@@ -66,6 +66,10 @@ IN_PLACE = frozenset(
 )
 
 
+# Classes of values that are known as a whole.
+_WHOLE = frozenset((str, types.NoneType, types.FunctionType, types.BuiltinFunctionType, types.MethodType))
+
+
 class Engine:
     """One compilation.
 
@@ -280,6 +284,8 @@ class Engine:
             name = getattr(dependency, "name", "array")
             return self.hide(frame, Hidden(dependency, value), Array(value.dtype.name, value.shape), name)
         kind = type(value)  # instances may answer every attribute; classes have only what they define
+        if kind in _WHOLE:  # most free names
+            return Static(value)
         if hasattr(kind, "__relay_value__"):
             return value.__relay_value__(self, frame)
         if hasattr(kind, "__relay_ref__"):
