@@ -8,7 +8,7 @@ import itertools
 import numpy as np
 import pytest
 
-from myia_relay.library import SOURCES
+from myia_relay.library.sources import SOURCES
 from myia_relay.prims.api.array_indices import masked
 from myia_relay.prims.api.numpy_api import IMPLEMENTATIONS, METHODS, getitem, setitem
 from myia_relay.utils.errors import CompileError, ShapeError, TypeError_

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from myia_relay import CompileError, check_grads, relay
-from myia_relay.library import SOURCES
+from myia_relay.library.sources import SOURCES
 from myia_relay.prims.api.numpy_api import IMPLEMENTATIONS
 
 from .compare import differences

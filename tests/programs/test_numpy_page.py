@@ -8,8 +8,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from myia_relay.library import SOURCES
 from myia_relay.library.in_place import CHANGING
+from myia_relay.library.sources import SOURCES
 from myia_relay.prims.api.numpy_api import IMPLEMENTATIONS
 
 PAGE = (Path(__file__).parents[2] / "docs" / "numpy.md").read_text()

@@ -8,7 +8,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from myia_relay.library import SOURCES
+from myia_relay.library.sources import SOURCES
 from myia_relay.prims.api.numpy_api import IMPLEMENTATIONS, METHODS
 
 from .numpy_sweep.compare import CALLS, judge

@@ -35,6 +35,10 @@ def type_of_hidden(value: Any) -> Type | None:
     return value.__relay_ref__() if hasattr(type(value), "__relay_ref__") else None
 
 
+WHOLE = frozenset((str, types.NoneType, types.FunctionType, types.BuiltinFunctionType, types.MethodType))
+"""Classes of Python objects that are known as a whole: nothing in them is looked at."""
+
+
 def content(value: Any) -> tuple | None:
     """The content of a container: keys and values; None if the value is not a mutable container."""
     if isinstance(value, list):

@@ -47,7 +47,7 @@ from . import handing
 from .annotations import check_arguments, check_result
 from .conflicts import refuse_in_place
 from .conform import conform, entering, function_leaf, leaving, widened
-from .dependencies import HIDDEN, Dependency, Hidden, code_of, content, refuse_nesting, type_of_hidden
+from .dependencies import HIDDEN, WHOLE, Dependency, Hidden, code_of, content, refuse_nesting, type_of_hidden
 from .frames import Ambient, Frame, Specialisation, SpecialisationSource, explode, is_active, located, pack, packed_type
 from .iterators import note_made, use_up
 from .program import Outermost, Program, require_returnable
@@ -64,10 +64,6 @@ IN_PLACE = frozenset(
     getattr(operator, f"i{name}")
     for name in "add sub mul truediv floordiv mod pow matmul and or xor lshift rshift concat".split()
 )
-
-
-# Classes of values that are known as a whole.
-_WHOLE = frozenset((str, types.NoneType, types.FunctionType, types.BuiltinFunctionType, types.MethodType))
 
 
 class Engine:
@@ -284,7 +280,7 @@ class Engine:
             name = getattr(dependency, "name", "array")
             return self.hide(frame, Hidden(dependency, value), Array(value.dtype.name, value.shape), name)
         kind = type(value)  # instances may answer every attribute; classes have only what they define
-        if kind in _WHOLE:  # most free names
+        if kind in WHOLE:  # most free names
             return Static(value)
         if hasattr(kind, "__relay_value__"):
             return value.__relay_value__(self, frame)

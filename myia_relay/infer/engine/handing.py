@@ -10,7 +10,7 @@ from typing import Any
 from ...abstract.types import Array, Data, List, Scalar, Struct, Type
 from ...ir.node import Apply, Constant, Graph, Node
 from ...ir.syntax import VIEWING, Solved
-from ...library import SOURCES
+from ...library.sources import SOURCES
 from ...prims.api.numpy_api import IMPLEMENTATIONS
 from ...utils.errors import CompileError, TypeError_
 from ..values.protocols import lookup

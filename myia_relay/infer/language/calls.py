@@ -23,9 +23,9 @@ from ...abstract.families import family_of
 from ...abstract.types import Array, List, Ref, Scalar
 from ...ir.node import Apply, Graph
 from ...ir.syntax import call_place
-from ...library import SOURCES
 from ...library.complex_numbers import COMPLEX, Complex
 from ...library.joining import LISTED, OF_ARRAYS
+from ...library.sources import SOURCES
 from ...prims.api.numpy_api import IMPLEMENTATIONS, METHODS
 from ...prims.api.operators import OPERATORS
 from ...prims.api.random_api import RANDOM

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from ...abstract.types import Array, Ref, Scalar, Type
-from ...library import METHODS as LIBRARY_METHODS
+from ...library.sources import METHODS as LIBRARY_METHODS
 from ...prims.api.numpy_api import METHODS
 from ...utils.attributes import has_own
 from ...utils.errors import AttributeError_, nearest
