@@ -2,12 +2,13 @@
 
 Only operations move that are pure, cannot raise and contain no loop (if the loop does not run, they are computed for
 nothing, which is cheap and harmless). Views and broadcasts stay, and are repeated outside where something that moves
-needs them: moved on their own, they would be materialised.
+needs them: moved on their own, they would be materialised. A part of an array that a product or a convolution reads is
+materialised in any case, so it moves: `h @ w[:n]` copies the part once.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Container, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -35,6 +36,8 @@ STAY = {
     *("one_hot", "tri_mask", "stop_gradient", "transpose", "slice", "flip", "pad"),
 }
 """Operations that cost nothing, or only memory."""
+COPIES = {"slice", "flip", "pad"}
+"""Of these, what copies its operand for a kernel that reads memory."""
 
 
 @dataclass(frozen=True)
@@ -119,7 +122,19 @@ def invariants(graph: Graph, first_constant: int) -> list[Apply]:
     for node in graph.nodes:
         if node not in fixed or node.fn.name in STAY:
             used.update(node.args)
-    return [n for n in graph.nodes if n in fixed and n in used and n.fn.name not in STAY]
+    copied = read_from_memory(graph, fixed)
+    return [n for n in graph.nodes if n in fixed and (n in copied if n.fn.name in STAY else n in used)]
+
+
+def read_from_memory(graph: Graph, fixed: Container[Node]) -> set[Node]:
+    """The applications of `COPIES` whose results kernels read that are not invariant, perhaps transposed."""
+    read: set[Node] = set()
+    for node in reversed(graph.nodes):
+        if not isinstance(node.fn, Primitive):
+            continue
+        if node.fn.kind == "opaque" and node not in fixed or node.fn.name in ("transpose", "reshape") and node in read:
+            read.update(node.args)
+    return {n for n in read if isinstance(n, Apply) and isinstance(n.fn, Primitive) and n.fn.name in COPIES}
 
 
 def movable(node: Apply) -> bool:

@@ -339,6 +339,26 @@ def test_invariants_leave_loops():
     assert "exp" in [n.fn.name for n in outer.nodes]
 
 
+def test_parts_that_a_product_reads_leave_loops():
+    """They are copied in any case; what is only added is read where it is."""
+
+    def f(h, w, x):
+        def body(i, h, w, x):
+            part = apply("slice", w, starts=(0, 0), sizes=(2, 2), steps=(1, 1))
+            added = apply("slice", x, starts=(0, 0), sizes=(1, 2), steps=(1, 1))
+            turned = apply("transpose", part, perm=(1, 0))
+            return staged(h.builder, (apply("dot", h, turned) + added,))
+
+        return for_((0, 3, 1), body, (h,), (w, x))[0]
+
+    types = [Array("float64", shape) for shape in ((1, 2), (3, 2), (2, 2))]
+    rng = np.random.default_rng(0)
+    better = both(build(f, *types), *(rng.standard_normal(t.shape) for t in types))
+    (loop,) = [n for n in better.nodes if n.fn.name == "for_loop"]
+    assert [n.type.shape for n in better.nodes if n.fn.name == "slice"] == [(2, 2)]
+    assert [n.type.shape for n in loop.attrs["body"].nodes if n.fn.name == "slice"] == [(1, 2)]
+
+
 def test_checks_do_not_leave_loops():
     def f(x, n):
         def body(i, a, x):

@@ -64,14 +64,11 @@ def rnn_step(gates, h, c, weights, fs, clip, option):
 def gru_step(gates, h, c, weights, fs, clip, option):
     """One step of a gated recurrent layer; its gates are z, r, h."""
     n = h.shape[-1]
-    r, bias = weights[0], weights[1]
-    own = h @ r[: 2 * n].T
+    whole, last, bias = weights
+    own = h @ whole.T
     z = _function(gates[:, :n] + own[:, :n], fs[0], clip)
-    reset = _function(gates[:, n : 2 * n] + own[:, n:], fs[0], clip)
-    if option:
-        inner = reset * (h @ r[2 * n :].T + bias)
-    else:
-        inner = (reset * h) @ r[2 * n :].T + bias
+    reset = _function(gates[:, n : 2 * n] + own[:, n : 2 * n], fs[0], clip)
+    inner = reset * (own[:, 2 * n :] + bias) if option else (reset * h) @ last.T + bias
     new = _function(gates[:, 2 * n :] + inner, fs[1], clip)
     return (1 - z) * new + z * h, c
 
@@ -198,6 +195,9 @@ async def recurrent(c: Context, name: str, x, w, r, bias, lens, h0, c0, peep, op
         own, back = part(w, k), part(r, k)
         gates = c.numpy(np.matmul, x, c.numpy(np.transpose, own))
         weights: tuple = (back, None)
+        if name == "GRU" and not option:  # two products; in the loop, the parts would be copied at each step
+            first_two = slice_(back, starts=(0, 0), sizes=(2 * n, n), steps=(1, 1))
+            weights = (first_two, slice_(back, starts=(2 * n, 0), sizes=(n, n), steps=(1, 1)))
         if bias is not None:
             both = part(bias, k)
             assert both is not None
@@ -207,11 +207,11 @@ async def recurrent(c: Context, name: str, x, w, r, bias, lens, h0, c0, peep, op
                 gates = gates + first
                 zeros_ = c.numpy(np.concatenate, [half(second, 0, 2 * n), c.constant(np.zeros(n), x.dtype)])
                 gates = gates + zeros_
-                weights = (back, half(second, 2 * n, 3 * n))
+                weights = (*weights, half(second, 2 * n, 3 * n))
             else:
                 gates = gates + (first + second)
         elif name == "GRU":
-            weights = (back, c.constant(np.zeros(n), x.dtype))
+            weights = (*weights, c.constant(np.zeros(n), x.dtype))
         if name == "LSTM":
             weights = (back, part(peep, k))
         reverse = direction == "reverse" or k == 1
