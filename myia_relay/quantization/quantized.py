@@ -8,7 +8,12 @@ from typing import Any
 
 import numpy as np
 
+from ..infer.engine.frames import explode
+from ..infer.language.registry import of_class
+from ..infer.values.treedef import TreeDef
+from ..infer.values.values import Val
 from ..ir.node import Graph
+from ..ir.rewrite import inline
 from ..pipeline import finish
 from ..utils.debugging import debugging
 from ..utils.errors import TypeError_
@@ -20,7 +25,7 @@ from .graphs import Subject, compiled, signature, subject, with_arrays
 from .realisation import realise
 from .report import QuantizationReport, compare
 from .scales import Grid, scheme
-from .training import SimulatedModel
+from .training import SimulatedModel, require_calibrated
 
 
 def inputs_of(example: Any) -> tuple:
@@ -126,6 +131,11 @@ class QuantizedModel:
             problem = for_user(error, debugging())
         raise problem
 
+    @property
+    def result(self) -> TreeDef:
+        """The treedef of the result."""
+        return self._first.result
+
     def simulated(self, *args: Any) -> Any:
         """The result of the simulated graph, which rounds floats: that of a call, to the last integer."""
         try:
@@ -170,6 +180,22 @@ class QuantizedModel:
         return (
             f"<quantised {name}: {self.scheme.name}, {self.method}, {len(self._plan.contractions)} layers in integers>"
         )
+
+
+@of_class(QuantizedModel)
+async def _in_compiled_code(
+    engine: Any, frame: Any, model: QuantizedModel, args: Any, kwargs: Any, origin: Any, site: Any
+) -> Val:
+    """A call in compiled code: the integer graph, in place of the call.
+
+    Raises:
+        TypeError_: the inputs have other types than in calibration, or a keyword.
+    """
+    if kwargs:
+        raise TypeError_("a quantised model takes its inputs by position", origin)
+    graph = model.graph()
+    require_calibrated("a quantised", graph, len(graph.params), args, origin)
+    return explode(frame, inline(frame.at(origin), graph, [a.node for a in args]), model.result)
 
 
 def quantize(

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import itertools
 import linecache
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -42,17 +43,25 @@ async def _compiled(engine: Any, frame: Any, args: Any, kwargs: Any, origin: Any
         TypeError_: the inputs have other types.
     """
     spec: SimulatedSpec = frame.context.scope
-    wanted = [p.type for p in spec.graph.params[: spec.count]]
-    given = [getattr(getattr(a, "node", None), "type", None) for a in args]
-    if given != wanted:
-        raise TypeError_(
-            f"a simulated model takes inputs as in calibration, {', '.join(map(str, wanted))}, "
-            f"and these are {', '.join(map(str, given))}",
-            origin,
-        )
+    require_calibrated("a simulated", spec.graph, spec.count, args, origin)
     arrays = [frame.implicit(parameter_key(spec, n), spec.type_of(n), n.replace(".", "_")) for n in spec.order]
     builder = frame.at(origin)
     return Dyn(inline(builder, spec.graph, [*(a.node for a in args), *arrays]))
+
+
+def require_calibrated(kind: str, graph: Graph, count: int, args: Sequence[Val], origin: Any) -> None:
+    """Refuse inputs for which the graph of a model was not made.
+
+    Raises:
+        TypeError_: the inputs have other types, or there are more or fewer.
+    """
+    wanted = [p.type for p in graph.params[:count]]
+    given = [getattr(getattr(a, "node", None), "type", None) for a in args]
+    if given != wanted:
+        shown = ", ".join("no array" if t is None else str(t) for t in given) or "none"
+        raise TypeError_(
+            f"{kind} model takes inputs as in calibration, {', '.join(map(str, wanted))}, and these are {shown}", origin
+        )
 
 
 class SimulatedSpec(ModelSpec):
@@ -105,4 +114,4 @@ class SimulatedModel(Model):
         return self._quantized.with_arrays([known[n].copy() for n in self._order])
 
 
-__all__ = ["SimulatedModel", "simulated_graph"]
+__all__ = ["SimulatedModel", "require_calibrated", "simulated_graph"]

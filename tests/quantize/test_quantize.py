@@ -15,7 +15,7 @@ from myia_relay.quantization.calibration import METHODS, Magnitudes
 from myia_relay.quantization.folding import fold_scales
 from myia_relay.quantization.graphs import runner, subject, with_arrays
 from myia_relay.quantization.scales import SCHEMES, data_grid, scheme, weight_grid
-from myia_relay.utils.errors import LoweringError, TypeError_, ValueError_
+from myia_relay.utils.errors import CompileError, LoweringError, TypeError_, ValueError_
 
 RNG = np.random.default_rng(5)
 
@@ -290,3 +290,66 @@ def test_depthwise_convolutions_of_signed_numbers_and_dilated_ones():
     for x in data:
         np.testing.assert_allclose(quantised(x), quantised.interpret(x), 1e-6, 1e-6)
         assert 0 < relative(quantised(x), model(x)) < 0.1
+
+
+# --- in compiled code --------------------------------------------------------------------------------------------------
+
+
+@relay_model
+def scorer(x: Tensor[Float, (4,)]) -> Tensor[Float, 3]:
+    return relay.linear(relay.relu(relay.linear(x, 8)), 3)
+
+
+VECTORS = [np.random.default_rng(k).standard_normal(4).astype(np.float32) for k in range(8)]
+scored = relay.quantize(relay.create_model(scorer, seed=0), VECTORS, show_progress=False)
+
+
+def best(x):
+    return np.argmax(scored(2 * x))
+
+
+def scores_of(xs):
+    out = np.zeros((len(xs), 3), np.float32)
+    for i in range(len(xs)):
+        out[i] = scored(xs[i])
+    return out
+
+
+@pytest.mark.parametrize("executor", ["native", "python", "interpreter"])
+def test_a_quantised_model_is_called_by_compiled_code(executor):
+    compiled, xs = relay(scores_of, executor=executor), np.stack(VECTORS)
+    expected = np.stack([scored(x) for x in VECTORS])
+    # Kernels on arrays may round a product and a sum once, the interpreter rounds twice.
+    np.testing.assert_allclose(compiled(xs), expected, rtol=1e-6)
+    np.testing.assert_allclose(relay(lambda xs: relay.vmap(scored)(xs), executor=executor)(xs), expected, rtol=1e-6)
+    chosen = relay(best, executor=executor)
+    assert [chosen(x) for x in VECTORS] == [np.argmax(scored(2 * x)) for x in VECTORS]
+
+
+def test_compiled_code_runs_the_model_that_a_name_means_now():
+    compiled = relay(lambda x: scored(x))
+    x = VECTORS[0]
+    np.testing.assert_array_equal(compiled(x), scored(x))
+    before = scored
+    try:
+        globals()["scored"] = relay.quantize(relay.create_model(scorer, seed=1), VECTORS, show_progress=False)
+        np.testing.assert_array_equal(compiled(x), scored(x))
+        assert not np.array_equal(scored(x), before(x))
+    finally:
+        globals()["scored"] = before
+
+
+@pytest.mark.parametrize(
+    ("f", "args", "text"),
+    [
+        (lambda x: scored(x), (np.zeros(5, np.float32),), r"float32\[4\], and these are float32\[5\]"),
+        (lambda x: scored(x), (np.zeros(4),), r"float32\[4\], and these are float64\[4\]"),
+        (lambda x: scored(), (np.zeros(4),), "and these are none"),
+        (lambda x: scored("a"), (np.zeros(4),), "and these are no array"),
+        (lambda x: scored(x=x), (np.zeros(4, np.float32),), "by position"),
+    ],
+)
+def test_what_a_quantised_model_takes_in_compiled_code(f, args, text):
+    with pytest.raises(CompileError, match=text) as caught:
+        relay(f)(*args)
+    assert caught.value.loc is not None
