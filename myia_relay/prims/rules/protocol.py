@@ -63,6 +63,10 @@ class LoweringProtocol(Protocol):
     def dim(self, size) -> Expr:
         """A dimension (an int or a `Dim`) as an index expression."""
 
+    def divisor(self, size) -> Expr:
+        """A dimension to divide by, at least 1: of an array without elements an index may be computed, though nothing is read."""
+        ...
+
     def reading(self, *sizes) -> AbstractContextManager:
         """What is read within this has as many positions as these sizes say: nothing is read if one of them is not positive."""
         ...
@@ -98,6 +102,6 @@ def split_index(b, flat: Expr, shape) -> list[Expr]:
         elif all(size == 1 for size in shape[:axis]):
             out.append(flat)  # the leading axis that matters: what is left is its index
         else:
-            out.append(flat % b.dim(shape[axis]))
-            flat = flat // b.dim(shape[axis])
+            out.append(flat % b.divisor(shape[axis]))
+            flat = flat // b.divisor(shape[axis])
     return out[::-1]

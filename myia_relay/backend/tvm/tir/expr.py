@@ -36,6 +36,7 @@ from .block import (
     stored,
     with_lanes,
 )
+from .indexing import at_least_one
 
 _VECMATH = ("exp", "expm1", "tanh", "sigmoid", "log", "log1p", "sin", "cos", "erf")
 _LIBM = {
@@ -96,6 +97,9 @@ class Expr:
 
     def dim(self, size: Any) -> Any:
         return evaluate(size, self.dims.__getitem__) if isinstance(size, Dim) else idx(int(size))
+
+    def divisor(self, size: Any) -> Any:
+        return at_least_one(self.dim(size))
 
     def know(self, value: Any, bounds: Interval | None) -> None:
         """An expression that is about to be used has these bounds."""

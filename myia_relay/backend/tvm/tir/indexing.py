@@ -125,12 +125,21 @@ def split(at: Any, shape: Sequence[DimLike], dim) -> list[Any]:
         elif all(d == 1 for d in shape[:axis]):
             out.append(at)
         else:
-            size = dim(shape[axis])
+            size = at_least_one(dim(shape[axis]))
             if lanes_of(dtype_of(at)) > 1:
                 size = broadcast(size, lanes_of(dtype_of(at)))
             out.append(tirx.FloorMod(at, size))
             at = tirx.FloorDiv(at, size)
     return out[::-1]
+
+
+def at_least_one(size: Any) -> Any:
+    """A size to divide by.
+
+    Sizes that only a run tells may be 0. No element is read then, but its index may be computed all the same, as of an operand
+    of a concatenation that the element is not from.
+    """
+    return size if isinstance(size, tirx.IntImm) else tirx.Max(size, idx(1))
 
 
 @dataclass(frozen=True)
