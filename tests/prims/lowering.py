@@ -74,6 +74,9 @@ class NumpyLowering:
         self.asked = sizes
         return contextlib.nullcontext()
 
+    def divisor(self, size):
+        return max(self.dim(size), 1)
+
     def within(self, i, size):
         return False  # nothing is known here, so that every index is clamped
 
