@@ -241,6 +241,17 @@ def mutated(count: int, seed: int) -> None:
             pass
 
 
+@pytest.mark.parametrize("field", ["doc_string", "producer_name", "graph.name"])
+def test_texts_that_are_not_utf8_are_errors(field):
+    """protobuf may decode a text when it is read first, not when the file is."""
+    model = parsed(LINEAR)
+    *path, last = field.split(".")
+    setattr(model.graph if path else model, last, "QQQQQQ")
+    damaged = model.SerializeToString().replace(b"QQQQQQ", b"\xc2" * 6)
+    with pytest.raises(CompileError, match="damaged|no ONNX model"):
+        relay.from_onnx(damaged)
+
+
 def test_damaged_files_are_errors():
     mutated(60, 1)
 

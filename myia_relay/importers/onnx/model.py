@@ -558,7 +558,10 @@ def from_onnx(source: Any) -> ImportedModel:
     """
     try:
         proto, folder, name = load(source)
-        return ImportedModel(proto, folder, graph_name(proto) or name)
+        try:
+            return ImportedModel(proto, folder, graph_name(proto) or name)
+        except UnicodeDecodeError as error:  # protobuf decodes a text when it is read first
+            raise CompileError(f"{name}: the model is damaged, a text in it is not UTF-8: {error}") from None
     except BaseException as error:
         problem = for_user(error, debugging())
     raise problem
