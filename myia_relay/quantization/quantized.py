@@ -49,6 +49,7 @@ class QuantizedModel:
         self._target, self._rules, self.method = target, dict(rules or {}), method
         self.scheme, self._examples = scheme(scheme_name), examples
         self._programs: dict[Any, Any] = {}
+        self._of_arrays: dict[tuple, Any] = {}  # dtypes and shapes of arguments that are plain arrays -> their program
         self._arrays: tuple | None = None  # in place of the model's own
         key, _ = signature(target, examples[0])
         self._first, self._plan = self._planned(examples[0])
@@ -113,6 +114,10 @@ class QuantizedModel:
         return with_arrays(simulated.graph if stage == "simulated" else plan.graph, found.count, found.arrays)
 
     def _call(self, args: tuple, stage: str, executor: str) -> Any:
+        plain = all(type(a) is np.ndarray for a in args)
+        shapes = (stage, executor, *((a.dtype, a.shape) for a in args)) if plain else None
+        if shapes is not None and (known := self._of_arrays.get(shapes)) is not None:
+            return finish(known, list(args))  # without the signature, which takes longer than a small network
         args = tuple(getattr(a, "x", a) for a in args)
         key, leaves = signature(self._target, args)
         program = self._programs.get((key, stage, executor))
@@ -121,6 +126,8 @@ class QuantizedModel:
             graph = self.graph(*args, stage=stage)
             result = result or subject(self._target, args).result
             program = self._programs[key, stage, executor] = compiled(graph, result, executor, {})
+        if shapes is not None and len(leaves) == len(args) and all(x is a for x, a in zip(leaves, args)):
+            self._of_arrays[shapes] = program
         return finish(program, leaves)
 
     def __call__(self, *args: Any) -> Any:
@@ -160,7 +167,7 @@ class QuantizedModel:
         """The same with other values of the arrays, in the order of the model's, and the same scales."""
         other = object.__new__(QuantizedModel)
         vars(other).update(vars(self))
-        other._programs, other._arrays = {}, tuple(arrays)
+        other._programs, other._of_arrays, other._arrays = {}, {}, tuple(arrays)
         other._first = replace(self._first, arrays=other._arrays)
         return other
 

@@ -353,3 +353,19 @@ def test_what_a_quantised_model_takes_in_compiled_code(f, args, text):
     with pytest.raises(CompileError, match=text) as caught:
         relay(f)(*args)
     assert caught.value.loc is not None
+
+
+def test_calls_with_plain_arrays_look_their_program_up_by_shapes():
+    model = relay.create_model(scorer, seed=3)
+    q = relay.quantize(model, VECTORS, show_progress=False)
+    expected = [q.simulated(x) for x in VECTORS]
+    for _ in range(2):
+        for x, y in zip(VECTORS, expected):
+            np.testing.assert_array_equal(q(x), y)
+            np.testing.assert_array_equal(q(np.stack([x, x], 1)[:, 0]), y)  # not contiguous
+            np.testing.assert_array_equal(q(x.astype(">f4")), y)
+    for wrong in (VECTORS[0][:3], VECTORS[0].astype(np.float64), np.ma.array(VECTORS[0]), list(VECTORS[0])):
+        with pytest.raises((CompileError, TypeError)):
+            q(wrong)
+    other = q.with_arrays([2 * a for a in q._first.arrays])
+    assert not np.array_equal(other(VECTORS[0]), q(VECTORS[0]))
