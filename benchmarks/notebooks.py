@@ -2,8 +2,8 @@
 
 Ours are the very cells of the notebooks (those with the tag "program"). Peers start from the same weights and data, and
 are written as their users write them: PyTorch eagerly, with its own layers and optimisers; JAX jitted. Measured in
-interleaved rounds. With `--steps N`, the programs that write text train for N steps on the same batches, and their
-losses on unseen text are compared.
+interleaved rounds. With `--steps N`, the programs that write text and the one that reads trees train for N steps on the
+same batches; then the losses on unseen text and the labels of unseen trees are compared.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ from __future__ import annotations
 import argparse
 import contextlib
 import json
+import math
 import statistics
 import tempfile
 import time
@@ -32,7 +33,9 @@ FILES = {
 }
 """row -> its notebook."""
 
-WRITERS = ("char_rnn", "gpt")
+TESTED = {"char_rnn": "loss of unseen text", "gpt": "loss of unseen text", "tree_lstm": "% right of unseen sentences"}
+"""row -> what `--steps` compares."""
+
 PEERS = {"torch": tuple(FILES), "jax": ("pendulum", "kalman")}
 """peer -> the rows that it has."""
 
@@ -45,7 +48,7 @@ class Measured:
         run: trains for a number of steps, or for its own number; returns losses, or what is found.
         steps: how many it takes in a call without an argument.
         weights, data: arrays that the peers start from.
-        validate: the loss of unseen text.
+        validate: what `TESTED` says.
         sizes: numbers that the peers need.
     """
 
@@ -92,7 +95,7 @@ class Peer:
         return self.measured.seconds()
 
     def train(self, row: str, path: str, count: int) -> float:
-        """The loss of unseen text after so many steps from the beginning."""
+        """What `TESTED` says, after so many steps from the beginning."""
         measured = self._built(row, path)
         measured.run(count)
         assert measured.validate
@@ -121,7 +124,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     add("--threads", type=common.positive, default=1, help="default: %(default)s")
     add("--rounds", type=common.positive, default=5, help="how often each system is measured (default: %(default)s)")
     add("--peer-python", metavar="PATH", help="the Python that has the peers, where it is not the running one")
-    add("--steps", type=int, default=0, help="train what writes text for so many steps, and compare (default: do not)")
+    add("--steps", type=int, default=0, help="train for so many steps, and compare on unseen data (default: do not)")
     add("--json", type=Path, metavar="OUT", help="write all figures to a file")
     options = parser.parse_args(argv)
     info = common.begin()
@@ -129,7 +132,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     for name, python in pythons.items():
         if python is None:
             print(f"{name} is not installed here; --peer-python PATH names the Python that has it")
-    rows, shown, good = [], [["", "system", "ms a step", "over ours", "first loss", "unseen text"]], True
+    rows, shown, good = [], [["", "system", "ms a step", "over ours", "first loss", "unseen data"]], True
     with tempfile.TemporaryDirectory(prefix="myia_relay_notebooks.") as folder:
         for row in options.only:
             found = measure(row, options, pythons, Path(folder) / f"{row}.npz")
@@ -140,8 +143,9 @@ def main(argv: Sequence[str] | None = None) -> int:
                     print(f"{row}, {figure['system']}: {figure['failed']}")
                     continue
                 cells = [row, figure["system"], f"{1000 * figure['seconds']:.3f}"]
-                over = statistics.median(b / a for a, b in zip(found[0]["rounds"], figure["rounds"]))
-                unseen = f"{figure['unseen']:.4f}" if "unseen" in figure else ""
+                ours = found[0].get("rounds", ())
+                over = statistics.median(b / a for a, b in zip(ours, figure["rounds"])) if ours else math.nan
+                unseen = f"{figure['unseen']:.4f} ({TESTED[row]})" if "unseen" in figure else ""
                 shown.append([*cells, f"{over:.2f}", f"{figure['first'][0]:.4f}", unseen])
     print(common.table(shown))
     common.write_json(options.json, {"benchmark": "notebooks", "environment": info, "rows": rows})
@@ -162,7 +166,7 @@ def measure(row: str, options: argparse.Namespace, pythons: dict[str, str | None
                 worker = stack.enter_context(
                     Worker(f"benchmarks.peers.{name}_notebooks", words, python, options.threads)
                 )
-                if options.steps and row in WRITERS and name != "jax":
+                if options.steps and row in TESTED and name != "jax":
                     if name != "relay":
                         figure["unseen"] = worker("train", row=row, path=str(path), count=options.steps)
                     figure["first"] = worker("prepare", row=row, path=str(path))

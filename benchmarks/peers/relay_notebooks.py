@@ -17,6 +17,7 @@ import numpy as np
 
 from benchmarks.notebooks import FILES, Measured
 from benchmarks.workers import ROOT, serve
+from myia_relay import relay
 
 
 def program(row: str) -> dict:
@@ -55,7 +56,6 @@ def char_rnn(n: dict) -> Measured:
 
 def gpt(n: dict) -> Measured:
     """`gpt`: five steps in a call; the pieces of text that it draws are handed on."""
-    relay = n["relay"]
     weights = {k: v.copy() for k, v in n["model"].params.items()}
     letters, key = n["train_letters"], n["key"]
     starts = [
@@ -81,7 +81,8 @@ def tree_lstm(n: dict) -> Measured:
     """`tree_lstm`: ten batches of sentences in a call; the trees are handed on as text."""
     now = [n["p"], n["state"]]
     weights = {k: v.copy() for k, v in n["p"].items()}
-    trees, size = n["train_trees"], n["BATCH"]
+    trees, size, unseen = n["train_trees"], n["BATCH"], n["test_trees"]
+    phrase = n["phrase"]
 
     def run(count: int = 10) -> list[float]:
         losses = []
@@ -96,8 +97,15 @@ def tree_lstm(n: dict) -> Measured:
             return [tree.label, tree.word]
         return [tree.label, parts(tree.left), parts(tree.right)]
 
-    text = json.dumps([parts(tree) for tree in trees[: 100 * size]])
-    return Measured(run, 10, weights, {"trees": np.array(text)}, None, {"batch": size})
+    @relay
+    def label_of(p, tree: relay.datasets.Tree):
+        return np.argmax(phrase(tree, p)[2])
+
+    def validate() -> float:
+        return 100 * float(np.mean([label_of(now[0], tree) == tree.label for tree in unseen]))
+
+    data = {name: np.array(json.dumps([*map(parts, some)])) for name, some in (("trees", trees), ("unseen", unseen))}
+    return Measured(run, 10, weights, data, validate, {"batch": size})
 
 
 def pendulum(n: dict) -> Measured:
@@ -127,9 +135,7 @@ def vae(n: dict) -> Measured:
     images = n["images"][: 50 * n["BATCH"]]
 
     def run(count: int = 1) -> list[float]:
-        return [
-            float(n["train_epoch"](n["model"], n["optimizer"], images, n["relay"].random.key(0))) for _ in range(count)
-        ]
+        return [float(n["train_epoch"](n["model"], n["optimizer"], images, relay.random.key(0))) for _ in range(count)]
 
     return Measured(run, 50, weights, {"images": images}, None, {"batch": n["BATCH"]})
 
@@ -168,7 +174,7 @@ class Ours:
         return self.measured.seconds()
 
     def train(self, row: str, path: str, count: int) -> float:
-        """The loss of unseen text after so many steps from the beginning."""
+        """What `TESTED` says, after so many steps from the beginning."""
         self.measured = BUILDERS[row](program(row))
         self.measured.run(count)
         assert self.measured.validate

@@ -127,7 +127,7 @@ def tree_lstm(weights: dict, data: dict, sizes: dict) -> Measured:
             gates = p["word"] @ p["words"][parts[0]] + p["bias"]
             kept, inner = 0.0, 0.0
         else:
-            (h1, c1, loss1), (h2, c2, loss2) = map(phrase, parts)
+            (h1, c1, loss1, _), (h2, c2, loss2, _) = map(phrase, parts)
             gates = p["phrase"] @ torch.cat([h1, h2]) + p["bias"]
             forget = torch.sigmoid(gates[3 * width :] + 1.0)
             kept, inner = forget[:width] * c1 + forget[width:] * c2, loss1 + loss2
@@ -135,7 +135,7 @@ def tree_lstm(weights: dict, data: dict, sizes: dict) -> Measured:
         c = add * torch.tanh(gates[2 * width : 3 * width]) + kept
         h = show * torch.tanh(c)
         scores = p["scores"] @ h + p["shift"]
-        return h, c, inner + F.cross_entropy(scores, torch.tensor(label))
+        return h, c, inner + F.cross_entropy(scores, torch.tensor(label)), scores
 
     def run(count: int = 10) -> list[float]:
         losses = []
@@ -148,7 +148,12 @@ def tree_lstm(weights: dict, data: dict, sizes: dict) -> Measured:
             losses.append(loss.item())
         return losses
 
-    return Measured(run, 10)
+    def validate() -> float:
+        unseen = json.loads(str(data["unseen"]))
+        with torch.no_grad():
+            return 100 * sum(phrase(tree)[3].argmax().item() == tree[0] for tree in unseen) / len(unseen)
+
+    return Measured(run, 10, validate=validate)
 
 
 def pendulum(weights: dict, data: dict, sizes: dict) -> Measured:
