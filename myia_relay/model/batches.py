@@ -114,8 +114,10 @@ def stacked(examples: list[Any]) -> Any:
 
     Raises:
         ShapeError: they differ in shape.
-        TypeError_: they differ in kind, or are no arrays.
+        TypeError_: they differ in kind, are no arrays, or there are none.
     """
+    if not examples:
+        raise TypeError_("there are no examples")
     first = examples[0]
     if isinstance(first, tuple | list):
         if any(not isinstance(e, tuple | list) or len(e) != len(first) for e in examples):

@@ -99,6 +99,15 @@ def test_losses_and_activations():
     np.testing.assert_allclose(run(NN_OPS["softplus"], np.array([-800.0, 0.0, 800.0])), [0, np.log(2), 800])
 
 
+@pytest.mark.parametrize("label", [5, -1, -100, 2**40])
+@pytest.mark.parametrize("name", ["softmax_cross_entropy", "nll_loss"])
+def test_a_label_that_is_no_class(name, label):
+    for scores, labels in ((np.ones((4, 5)), np.array([0, label, 3, 1])), (np.ones(5), np.int64(label))):
+        with pytest.raises(IndexError, match=f"relay.{name}: {label} is no class; they are 0 to 4"):
+            run(NN_OPS[name], scores, labels)
+    assert run(NN_OPS["softmax_cross_entropy"], np.ones((0, 5)), np.zeros(0, int)).shape == (0,)
+
+
 def test_dense_layers():
     x, w, b = RNG.normal(size=(4, 3)), RNG.normal(size=(5, 3)), RNG.normal(size=5)
     np.testing.assert_allclose(run(NN_OPS["linear"], x, w, b), x @ w.T + b, rtol=1e-12)

@@ -20,9 +20,9 @@ from ...utils.names import OPERATORS
 from ..ops import elementwise as P
 from ..ops import nn
 from ..ops.reduction import argmax as argmax_prim
-from ..ops.reduction import reduce_max
+from ..ops.reduction import reduce_max, reduce_min
 from ..ops.shape import one_hot as one_hot_prim
-from ..rules.broadcast import reduce_sum, reshape
+from ..rules.broadcast import cast, reduce_sum, reshape
 from ..rules.relations import normalise_axes, normalise_axis, same_size, show_shape
 from .implementations import Implementation
 from .numpy_elementwise import dtype_name
@@ -242,6 +242,7 @@ def softmax_cross_entropy(b: Builder, logits, labels, axis=-1) -> Var:
     Raises:
         TypeError_: labels are class numbers, and the classes are not in the last axis.
         ShapeError: the shapes of logits and labels differ.
+        IndexError: at run time, where a class number is none.
 
     Example:
         >>> relay.softmax_cross_entropy(np.array([[0.0, 0.0], [2.0, 0.0]]), np.array([1, 0]))
@@ -253,7 +254,7 @@ def softmax_cross_entropy(b: Builder, logits, labels, axis=-1) -> Var:
     if labels.dtype in INTS and len(labels.shape) == logits.ndim - 1:
         if axis != logits.ndim - 1:
             raise TypeError_("softmax_cross_entropy of class numbers needs the classes in the last axis of the logits")
-        labels = one_hot_prim(labels, n=logits.shape[axis], dtype=logits.dtype)
+        labels = one_hot_labels(b, labels, logits, "relay.softmax_cross_entropy")
     labels = astype(labels, logits.dtype)
     if len(labels.shape) != logits.ndim or not all(map(same_size, labels.shape, logits.shape)):
         raise ShapeError(
@@ -261,6 +262,28 @@ def softmax_cross_entropy(b: Builder, logits, labels, axis=-1) -> Var:
             f"{show_shape(labels.shape)} differ; labels are one-hot vectors, made by relay.one_hot(labels, classes)"
         )
     return P.neg(reduce_sum(P.mul(labels, log_softmax(b, logits, axis)), axes=(axis,)))
+
+
+def one_hot_labels(b: Builder, labels: Var, scores: Var, name: str) -> Var:
+    """Class numbers as vectors, of which a run checks that there are such classes; none is counted from the end.
+
+    Args:
+        b: the builder.
+        labels: ints of shape (...).
+        scores: (..., classes); the vectors have its dtype.
+        name: for messages.
+    """
+    n = scores.shape[-1]
+    axes = tuple(range(len(labels.shape)))
+    if not axes or product(labels.shape) != 0:
+        size = strong(size_value(b, n))
+        low, high = (reduce(labels, axes=axes) if axes else labels for reduce in (reduce_min, reduce_max))
+        low, high = cast(low, dtype="int64"), cast(high, dtype="int64")
+        ok = P.logical_and(P.ge(low, low.const(0)), P.lt(high, size))
+        text = f"{name}: ", 0, " is no class; they are 0 to ", 1
+        last = P.sub(size, size.const(1))
+        guard(b, ok, IndexError, *text, operands=(P.where(P.lt(low, low.const(0)), low, high), last))
+    return one_hot_prim(labels, n=n, dtype=scores.dtype)
 
 
 # Layers.
@@ -453,7 +476,7 @@ def one_hot(b: Builder, labels, num_classes, dtype="float32") -> Var:
     Args:
         b: the builder.
         labels: int scalar or array (...).
-        num_classes: size of the new last axis.
+        num_classes: size of the new last axis; the vector of another class is 0 everywhere.
         dtype: of the result.
 
     Returns:

@@ -16,12 +16,11 @@ from ...utils.errors import ShapeError, TypeError_, ValueError_
 from ..ops import elementwise as P
 from ..ops import nn
 from ..ops.linalg import dot
-from ..ops.shape import one_hot as one_hot_prim
 from ..ops.shape import pad as pad_prim
 from ..ops.shape import slice_, transpose
 from ..rules.broadcast import broadcast_to, reduce_sum, reshape
 from ..rules.relations import normalise_axis, same_size, show_shape
-from .nn_api import images, op, resolve_padding, windows, without_batch
+from .nn_api import images, one_hot_labels, op, resolve_padding, windows, without_batch
 from .numpy_reductions import count, reducible
 from .promotion import astype, floating, floating_pair, operand, promote, strong, unwrap
 
@@ -360,6 +359,7 @@ def nll_loss(b: Builder, log_probs, labels, reduction="mean") -> Var:
     Raises:
         ShapeError: the labels do not fit.
         TypeError_: the labels are no integers.
+        IndexError: at run time, where a label is no class.
 
     Example:
         >>> relay.nll_loss(np.log(np.array([[0.5, 0.5], [0.25, 0.75]])), np.array([0, 1]))
@@ -374,7 +374,7 @@ def nll_loss(b: Builder, log_probs, labels, reduction="mean") -> Var:
             f"relay.nll_loss: log_probs of shape {show_shape(log_probs.shape)} need labels of shape "
             f"{show_shape(log_probs.shape[:-1])}, and these have {show_shape(labels.shape)}"
         )
-    chosen = one_hot_prim(labels, n=log_probs.shape[-1], dtype=log_probs.dtype)
+    chosen = one_hot_labels(b, labels, log_probs, "relay.nll_loss")
     # The others may be -inf.
     picked = P.where(P.gt(chosen, chosen.const(0)), log_probs, log_probs.const(0))
     return _reduced(b, P.neg(reduce_sum(picked, axes=(log_probs.ndim - 1,))), reduction, "nll_loss")

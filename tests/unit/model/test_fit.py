@@ -447,6 +447,8 @@ class TestRefusals:
         for nonsense in (3, [object()], [(np.zeros(3), 1), (np.zeros(4), 2)]):
             with pytest.raises((TypeError_, ShapeError), match="data must be arrays, a dataset|differ in shape"):
                 collected(nonsense)
+        with pytest.raises(TypeError_, match=r"relay.data.batches\(\.\.\.\): there are no examples"):
+            collected([])
 
     def test_examples_are_stacked(self):
         x, y = data(3)
