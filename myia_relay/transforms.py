@@ -16,6 +16,7 @@ import numpy as np
 from .api import Relay
 from .infer.language.registry import special
 from .infer.transforms import transforms as _infer
+from .prims.api.promotion import plain
 from .utils.errors import GradError, TypeError_
 
 
@@ -79,6 +80,7 @@ def transformed(transform: str, function: Callable, options: dict[str, Any]) -> 
     A decorated function holds its own transforms. Closures that are not decorated are transformed anew: what held them would
     hold what they capture, a batch of each step, say. So are functions and options that cannot be hashed.
     """
+    options = {name: plain(value) for name, value in options.items()}
     items = tuple(sorted(options.items()))
     try:
         hash((function, items))

@@ -10,6 +10,8 @@ import typing
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
+
 from ..utils.errors import ShapeError, TypeError_
 from .dims import DimLike, symbol
 from .types import FLOATS, INTS, Array, Scalar, Type
@@ -114,6 +116,8 @@ class Tensor:
             )
         if shape is not None and not isinstance(shape, tuple):
             shape = (shape,)
+        if shape is not None:  # NumPy's own integers, such as labels.max() + 1
+            shape = tuple(int(dim) if isinstance(dim, np.integer) else dim for dim in shape)
         for dim in shape or ():
             if dim is not Any and not isinstance(dim, int | str):
                 raise TypeError_(f"Tensor[..., {shape!r}]: a dimension is an int, a name or Any, not {dim!r}")

@@ -59,9 +59,11 @@ def export_library(function: Any, path: Any, *examples: Any, target: str | None 
         LoweringError: the function takes, returns or needs what C has not: trees, lists, LAPACK.
         CompileError: the function cannot be compiled.
         OSError: the file cannot be written.
+        TypeError: the path is none.
     """
+    file = os.fsdecode(path)
     try:
-        _export(function, os.fspath(path), examples, target)
+        _export(function, file, examples, target)
         return
     except BaseException as error:
         problem = for_user(error, debugging())

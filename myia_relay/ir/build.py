@@ -16,11 +16,13 @@ import numpy as np
 
 from ..abstract.dims import Dim, DimLike, is_known
 from ..abstract.types import Array, Leaf, Scalar, Struct, Type, numpy_dtype
-from ..utils.errors import CompileError, InternalError, ShapeError
+from ..utils.errors import CompileError, InternalError, ShapeError, ValueError_
 from ..utils.source import NOWHERE, Origin
 from .node import Apply, Constant, Graph, Node
 from .prim import REGISTRY, Primitive
 
+MOST_BYTES = (1 << 63) - 1
+"""Of an array, as in NumPy."""
 FOLD_LIMIT = 4096  # elements: a larger constant is recomputed at run time rather than kept
 
 
@@ -87,6 +89,7 @@ class Builder:
         Raises:
             InternalError: the primitive has no type relation.
             CompileError: the arguments do not fit, at the user's place.
+            ValueError_: the result fits into no memory.
         """
         attrs = {**prim.attr_defaults, **attrs} if attrs else prim.attr_defaults
         if prim.name == "get_item" and isinstance(args[0], Apply) and getattr(args[0].fn, "name", "") == "make_struct":
@@ -106,6 +109,8 @@ class Builder:
                 if all(x.node is a for x, a in zip(operands, args, strict=True)):
                     raise error.at(self.origin) from None
                 return self.emit(prim, tuple(x.node for x in operands), attrs)
+        if isinstance(type, Array) and _is_too_large(type):
+            raise ValueError_(f"array is too big: {type} takes more than 2**63 bytes", self.origin)
         folded = fold(prim, args, attrs, type)
         if folded is not None:
             return folded
@@ -121,6 +126,15 @@ class Builder:
 
     def var(self, node: Node) -> Var:
         return Var(self, node)
+
+
+def _is_too_large(type: Array) -> bool:
+    """Whether no memory has room for an array, whatever the sizes that are not known."""
+    size = 1
+    for d in type.shape:
+        if isinstance(d, int):
+            size *= d
+    return size > MOST_BYTES >> 4 and size * numpy_dtype(type.dtype).itemsize > MOST_BYTES
 
 
 def type_of_constant(value) -> Leaf:

@@ -21,7 +21,7 @@ import numpy as np
 
 from ..functions import ShownSignature
 from ..infer.language.registry import of_class
-from ..infer.objects.leaves import to_python
+from ..infer.objects.leaves import to_option
 from ..infer.values.values import Static
 from ..utils.errors import TypeError_, ValueError_, nearest
 
@@ -213,7 +213,7 @@ async def compiled_initialiser(engine, frame, value: Initialiser, args, kwargs, 
     what = f"relay.init.{value.kind}"
     if len(args) == 3 or "shape" in kwargs:
         raise TypeError_(f"{what} draws in Python, not in compiled code; give it as init=, or use relay.random")
-    return Static(value(*[to_python(a, what) for a in args], **{k: to_python(v, what) for k, v in kwargs.items()}))
+    return Static(value(*[to_option(a, what) for a in args], **{k: to_option(v, what) for k, v in kwargs.items()}))
 
 
 __all__ = [

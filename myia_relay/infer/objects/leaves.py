@@ -10,6 +10,7 @@ from ...abstract.types import NONE, Scalar, Str, Struct
 from ...ir.build import Var
 from ...ir.node import Constant, Node
 from ...ir.prim import REGISTRY
+from ...prims.api.promotion import plain
 from ...prims.ops.control import dim_size
 from ...prims.ops.structure import get_item, make_struct
 from ...utils.errors import TypeError_
@@ -91,6 +92,15 @@ def to_python(value: Val, what: str) -> Any:
         f"{what} must be known at compile time, but it is {describe(value)}; "
         "pass it as a literal, or name the parameter in @relay(static=...)"
     )
+
+
+def to_option(value: Val, what: str) -> Any:
+    """`to_python` for what says how an operator or a layer works: numbers of NumPy, such as `labels.max() + 1`, are Python's.
+
+    Raises:
+        TypeError_: it is known at run time only.
+    """
+    return plain(to_python(value, what))
 
 
 def index_argument(engine: Engine, frame: Frame, index: Val) -> Any:

@@ -28,7 +28,7 @@ from .comparisons import contains, equality, identical, ordering, sequence_class
 from .data import NO_IDENTITY, either
 from .data import test as data_test
 from .iterables import walk
-from .leaves import first_axis, index_argument, lift, to_python
+from .leaves import first_axis, index_argument, lift, to_option, to_python
 from .lists import array_of, static_items
 
 LARGE = 4096  # elements of an array
@@ -61,7 +61,8 @@ def to_argument(
         TypeError_: the value is no argument for a function of the tables.
     """
     if static:
-        return to_python(value, f"{function}: {parameter}")
+        known = to_option if function.startswith("relay.") else to_python  # NumPy has rules for its own numbers
+        return known(value, f"{function}: {parameter}")
     if is_run_time(value):
         return array_of(frame, value, function, typed)
     if isinstance(value, Dyn):

@@ -29,7 +29,7 @@ from ..engine.engine import Engine
 from ..engine.frames import Frame, Specialisation, explode
 from ..language.calls import call_value
 from ..language.registry import derived
-from ..objects.leaves import to_python
+from ..objects.leaves import to_option
 from ..objects.lists import refuse_run_time, refuse_run_time_result
 from ..values.kinds import is_data
 from ..values.treedef import TreeDef, describe, tree_structure
@@ -572,8 +572,8 @@ def request_jacobian(transform: str):
         if unknown or "f" not in given:
             hint = nearest(str(unknown[0]), ("wrt", "sparse")) if unknown else ""
             raise TypeError_(f"{transform}(f, wrt=0, *, sparse=False) is given other arguments{hint}")
-        wrt = to_python(given["wrt"], f"{transform}: wrt") if "wrt" in given else 0
-        sparse = to_python(given["sparse"], f"{transform}: sparse") if "sparse" in given else False
+        wrt = to_option(given["wrt"], f"{transform}: wrt") if "wrt" in given else 0
+        sparse = to_option(given["sparse"], f"{transform}: sparse") if "sparse" in given else False
         options = (("wrt", tuple(wrt) if isinstance(wrt, list) else wrt), ("sparse", checked_sparse(transform, sparse)))
         return Derived(transform, given["f"], options)
 

@@ -23,7 +23,7 @@ from ..language.carried import generalise, initial_nodes, region_with_parameters
 from ..language.loops import counted, emit_while, unpack_carried
 from ..language.registry import derived
 from ..objects.iterables import Walk
-from ..objects.leaves import array_length, first_axis, to_python
+from ..objects.leaves import array_length, first_axis, to_option
 from ..objects.lists import refuse_run_time
 from ..objects.truth import truth
 from ..values.treedef import TreeDef, describe, rebuild, tree_structure, unknown
@@ -97,7 +97,7 @@ async def scan_request(engine: Engine, frame: Frame, args, kwargs, origin: Origi
     names = ("f", "init", "xs", "length", "reverse")
     given = dict(zip(names, args, strict=False)) | kwargs
     fn, init, xs, length, reverse = named_arguments("scan", names, [], defaults | given)
-    size, backwards = to_python(length, "scan: length"), bool(to_python(reverse, "scan: reverse"))
+    size, backwards = to_option(length, "scan: length"), bool(to_option(reverse, "scan: reverse"))
     return await scan(engine, frame, fn, init, xs, size, backwards, origin)
 
 

@@ -23,7 +23,7 @@ from ...utils.source import Origin
 from ..engine.engine import Engine
 from ..engine.frames import Frame
 from ..language.registry import derived
-from ..objects.leaves import lift, to_python
+from ..objects.leaves import lift, to_option
 from ..objects.lists import refuse_run_time, refuse_run_time_result
 from ..values.kinds import is_data
 from ..values.treedef import describe, rebuild, tree_structure
@@ -63,7 +63,7 @@ def request(transform: str):
             name = {"argnums": "wrt"}.get(key, key)
             if name not in options:
                 raise TypeError_(f"{transform}() got an unexpected keyword argument '{key}'{nearest(key, options)}")
-            options[name] = to_python(value, f"{transform}: {key}")
+            options[name] = to_option(value, f"{transform}: {key}")
         if isinstance(options["wrt"], list):
             options["wrt"] = tuple(options["wrt"])
         return Derived(transform, fn, tuple(sorted(options.items())))
@@ -80,7 +80,7 @@ def request_batch(transform: str):
         for key, value in (dict(zip(options, rest, strict=False)) | kwargs).items():
             if key not in options:
                 raise TypeError_(f"{transform}() got an unexpected keyword argument '{key}'{nearest(key, options)}")
-            chosen = to_python(value, f"{transform}: {key}")
+            chosen = to_option(value, f"{transform}: {key}")
             options[key] = tuple(chosen) if isinstance(chosen, list) else chosen
         return Derived(transform, fn, tuple(sorted(options.items())))
 

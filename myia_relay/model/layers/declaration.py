@@ -24,7 +24,7 @@ from ...infer.engine.engine import Engine
 from ...infer.engine.frames import Frame
 from ...infer.language.calls import call_python, numeric
 from ...infer.language.registry import special
-from ...infer.objects.leaves import to_python
+from ...infer.objects.leaves import to_option
 from ...infer.values.treedef import describe
 from ...infer.values.values import Dyn, Seq, Static, Val, elements
 from ...ir.syntax import call_place
@@ -95,11 +95,11 @@ class Layer(Sized):
         if any(name in kwargs for name in self.weights) or (len(args) > at and not is_size(args[at])):
             return await self.apply(engine, frame, args, kwargs, origin, site)
         values = self.bound(args, dict(kwargs))
-        common = {k: to_python(values.pop(k), f"{self.operator_name}: {k}") for k in COMMON if k in values}
+        common = {k: to_option(values.pop(k), f"{self.operator_name}: {k}") for k in COMMON if k in values}
         data = [values.pop(name) for name in self.data]
         site_of_state = (site, frame.context.iteration) if common.get("unshared") else site
         options = {
-            name: value if name in self.runtime else to_python(value, f"{self.operator_name}: {name}")
+            name: value if name in self.runtime else to_option(value, f"{self.operator_name}: {name}")
             for name, value in values.items()
         }
         parts = self.parts(*[self.type_of(v, i) for i, v in enumerate(data)], **options)

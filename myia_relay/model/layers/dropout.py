@@ -9,7 +9,7 @@ import numpy as np
 from ...abstract.types import INT, Array, Scalar
 from ...functions import OperatorFunction
 from ...infer.engine.frames import TURN, parameter_key
-from ...infer.objects.leaves import to_python
+from ...infer.objects.leaves import to_option
 from ...infer.values.treedef import describe
 from ...infer.values.values import Dyn
 from ...ir.build import Builder, Var
@@ -45,7 +45,7 @@ class Dropout(Layer):
         if "key" in kwargs or len(args) > 2:
             return await self.apply(engine, frame, args, kwargs, origin, site)
         values = self.bound(args, dict(kwargs))
-        x, rate = values["x"], to_python(values["rate"], "dropout: rate")
+        x, rate = values["x"], to_option(values["rate"], "dropout: rate")
         if not (isinstance(x, Dyn) and isinstance(x.type, Array | Scalar) and x.type.is_float):
             raise TypeError_(f"relay.dropout needs a float array, not {describe(x)}: {self.example}")
         if isinstance(rate, bool) or not isinstance(rate, int | float) or not 0 <= rate < 1:
@@ -88,6 +88,9 @@ def dropout(x, rate, key):
         rate: at least 0 and below 1, known at compile time.
         key: a key of `relay.random`.
 
+    Raises:
+        ValueError: the rate is another number.
+
     Example:
         >>> @relay_model
         ... def f(x: Tensor[Float, (4,)]):
@@ -98,5 +101,7 @@ def dropout(x, rate, key):
         >>> np.unique(np.append(model(np.ones(4, np.float32), training=True), [0, 2]))
         array([0., 2.])
     """
+    if not 0 <= rate < 1:
+        raise ValueError(f"relay.dropout: rate={rate} is a number of at least 0 and below 1")
     kept = bernoulli(fold_in(key, example_number(x)), 1.0 - rate, np.shape(x))
     return np.where(kept, x / (1 - rate), np.zeros_like(x))

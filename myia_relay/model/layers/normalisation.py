@@ -186,7 +186,7 @@ def group_norm(b: Builder, x, weight, bias=None, num_groups=1, eps=1e-5, axis=1)
     x = floating(reducible(b, x, "relay.group_norm"))
     at = channel_axis(x, axis, "relay.group_norm")
     channels = x.shape[at]
-    if not isinstance(channels, int) or channels % num_groups:
+    if not isinstance(channels, int) or channels % count(num_groups, "num_groups", "group_norm"):
         raise ShapeError(f"relay.group_norm: {channels} channels do not fall into num_groups={num_groups} equal groups")
     apart = (*x.shape[:at], num_groups, channels // num_groups * product(x.shape[at + 1 :]))
     grouped = standardised(b, wide(reshape(x, shape=apart)), (at + 1,), eps)

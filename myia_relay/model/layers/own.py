@@ -7,7 +7,7 @@ from typing import Any
 from ...abstract.annotations import Float32, annotated_type
 from ...abstract.types import FLOATS, Scalar
 from ...infer.language.registry import special
-from ...infer.objects.leaves import to_python
+from ...infer.objects.leaves import to_option
 from ...prims.api.numpy_elementwise import dtype_name
 from ...utils.errors import ShapeError, TypeError_
 from ...utils.names import LAYERS
@@ -68,7 +68,7 @@ async def compiled_parameter(engine, frame, args, kwargs, origin, site):
         TypeError_: an argument is missing or unknown, or the name cannot be one.
     """
     given = dict(zip(("name", "shape", "dtype", "init", "unshared"), args)) | kwargs
-    options = {k: to_python(v, f"relay.parameter: {k}") for k, v in given.items()}
+    options = {k: to_option(v, f"relay.parameter: {k}") for k, v in given.items()}
     missing = [k for k in ("name", "shape") if k not in options]
     unknown = [k for k in options if k not in ("name", "shape", "dtype", "init", "unshared")]
     if missing or unknown:

@@ -13,7 +13,7 @@ import numpy as np
 
 from ...derivatives import scan
 from ...infer.language.registry import special
-from ...infer.objects.leaves import to_python
+from ...infer.objects.leaves import to_option
 from ...library.refusals import misfit, unsupported
 from ...utils.errors import ShapeError
 from ..hidden import Weight
@@ -176,7 +176,7 @@ def _ends(num_layers, bidirectional):
 @special(_ends)
 async def _compiled_ends(engine, frame, args, kwargs, origin, site):
     """The names are known at compile time."""
-    numbers = [to_python(a, "a recurrent layer: num_layers and bidirectional") for a in args]
+    numbers = [to_option(a, "a recurrent layer: num_layers and bidirectional") for a in args]
     return engine.from_python(frame, _ends(*numbers), None)
 
 

@@ -15,7 +15,7 @@ from ...abstract.dims import Dim, DimLike, never_negative, product
 from ...abstract.types import INTS, Array
 from ...ir.build import Builder, Var
 from ...ir.prim import REGISTRY, Primitive
-from ...utils.errors import InternalError, ShapeError, TypeError_
+from ...utils.errors import InternalError, ShapeError, TypeError_, ValueError_
 from ...utils.names import OPERATORS
 from ..ops import elementwise as P
 from ..ops import nn
@@ -289,6 +289,9 @@ def one_hot_labels(b: Builder, labels: Var, scores: Var, name: str) -> Var:
 # Layers.
 
 
+LARGEST = (1 << 31) - 1  # of windows, strides, dilations and paddings
+
+
 def windows(value, name: str, axes: int) -> tuple[int, ...]:
     """A window, stride or dilation along the last axes: one int for all, one for each, or `[1, h, w, 1]`.
 
@@ -303,6 +306,8 @@ def windows(value, name: str, axes: int) -> tuple[int, ...]:
     if len(values) != axes or not all(isinstance(v, int) and v > 0 for v in values):
         each = {1: "", 2: "[1, h, w, 1], [h, w] or ", 3: "[d, h, w] or "}[axes]
         raise ShapeError(f"{name}={value!r} must be {each}one positive int")
+    if max(values) > LARGEST:
+        raise ShapeError(f"{name}={value!r} is too large")
     return values
 
 
@@ -338,7 +343,7 @@ def resolve_padding(padding, size, kernel, strides, name: str = "padding") -> tu
             out.append((total // 2, total - total // 2))
         return tuple(out)
     if isinstance(padding, int) and padding >= 0:
-        return ((padding, padding),) * axes
+        padding = (padding,) * axes
     sides = () if isinstance(padding, int) else tuple((v, v) if isinstance(v, int) else tuple(v) for v in padding)
     if axes == 2 and len(sides) == 4:
         sides = sides[1:3]
@@ -347,6 +352,8 @@ def resolve_padding(padding, size, kernel, strides, name: str = "padding") -> tu
             axes, "one int for each axis"
         )
         raise ShapeError(f"{name}={padding!r} must be 'valid', 'same', an int, {each}")
+    if max((n for v in sides for n in v), default=0) > LARGEST:
+        raise ShapeError(f"{name}={padding!r} is too large")
     return tuple((before, after) for before, after in sides)
 
 
@@ -483,7 +490,8 @@ def one_hot(b: Builder, labels, num_classes, dtype="float32") -> Var:
         An array with one more axis, the last.
 
     Raises:
-        TypeError_: the labels are no integers.
+        TypeError_: the labels are no integers, or the number of classes is none.
+        ValueError_: the number of classes is negative.
 
     Example:
         >>> relay.one_hot(np.array([0, 2]), num_classes=3)
@@ -493,4 +501,8 @@ def one_hot(b: Builder, labels, num_classes, dtype="float32") -> Var:
     labels = operand(b, labels, "relay.one_hot")
     if labels.dtype not in INTS:
         raise TypeError_(f"relay.one_hot takes integer labels, and this is {labels.type}; convert with .astype(int)")
+    if isinstance(num_classes, bool) or not isinstance(num_classes, int | Dim):
+        raise TypeError_(f"relay.one_hot: num_classes is an int, not {num_classes!r}")
+    if isinstance(num_classes, int) and num_classes < 0:
+        raise ValueError_(f"relay.one_hot: num_classes={num_classes} is negative")
     return one_hot_prim(labels, n=num_classes, dtype=dtype_name(dtype))

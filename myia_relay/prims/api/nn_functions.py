@@ -577,7 +577,7 @@ def pad(b: Builder, x, padding, value=0.0) -> Var:
         Images of the larger height and width.
 
     Raises:
-        TypeError_: the padding is a word.
+        TypeError_: the padding is a word, or the value no number.
 
     Example:
         >>> relay.pad(np.ones((1, 1, 2)), 1)
@@ -590,5 +590,7 @@ def pad(b: Builder, x, padding, value=0.0) -> Var:
     x, added = images(b, x, "relay.pad")
     (top, bottom), (left, right) = resolve_padding(padding, x.shape[2:], (1, 1), (1, 1))
     value = astype(operand(b, value, "relay.pad: value"), x.dtype)
+    if value.shape:
+        raise TypeError_(f"relay.pad: value is one number, not an array of shape {show_shape(value.shape)}")
     out = pad_prim(x, value, low=(0, 0, top, left), high=(0, 0, bottom, right), interior=(0,) * 4)
     return without_batch(out, added)

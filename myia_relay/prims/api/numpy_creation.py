@@ -9,7 +9,7 @@ import numpy as np
 from ...abstract.dims import Dim, DimLike, is_run_time, never_negative, product
 from ...abstract.types import FLOATS, INTS
 from ...ir.build import Builder, Var
-from ...utils.errors import ShapeError, TypeError_
+from ...utils.errors import ShapeError, TypeError_, ValueError_
 from ..ops import elementwise as P
 from ..ops.reduction import reduce_any
 from ..rules.broadcast import broadcast_to, cast, nullary, reshape
@@ -181,7 +181,11 @@ def _anchor(b: Builder) -> Var:
 
 @implements(np.linspace, static=("endpoint", "retstep", "dtype", "axis"))
 def linspace(b: Builder, start, stop, num=50, endpoint=True, retstep=False, dtype=None, axis=0):
-    """np.linspace: between numbers, or along a new axis between arrays."""
+    """np.linspace: between numbers, or along a new axis between arrays.
+
+    Raises:
+        ValueError_: the array is too big.
+    """
     lo, hi = (operand(b, v, "np.linspace") for v in (start, stop))
     if is_static(num) and isinstance(static_value(num), bool):
         num = int(static_value(num))
@@ -194,8 +198,11 @@ def linspace(b: Builder, start, stop, num=50, endpoint=True, retstep=False, dtyp
     shape = broadcast_shapes("np.linspace", lo.shape, hi.shape)
     at = normalise_axis("np.linspace", axis, shape, new=1)
     if is_static(lo) and is_static(hi) and isinstance(num, int):
-        with np.errstate(all="ignore"):
-            made = np.linspace(static_value(lo), static_value(hi), num, endpoint, retstep=True, dtype=name, axis=at)
+        try:
+            with np.errstate(all="ignore"):
+                made = np.linspace(static_value(lo), static_value(hi), num, endpoint, retstep=True, dtype=name, axis=at)
+        except ValueError as error:
+            raise ValueError_(f"np.linspace: {error}") from None
         return (python(b, made[0]), python(b, made[1])) if retstep else python(b, made[0])
     inexact = result_dtype((lo, hi), "np.linspace")
     inexact = inexact if inexact in FLOATS else "float64"

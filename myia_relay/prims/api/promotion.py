@@ -50,6 +50,13 @@ def static_int(x) -> DimLike | None:
     return None
 
 
+def plain(value: Any) -> Any:
+    """An option of an operator, a layer or a transform, in which numbers of NumPy, such as `labels.max() + 1`, are Python's."""
+    if type(value) in (tuple, list):
+        return type(value)(map(plain, value))
+    return value.item() if isinstance(value, np.generic) else value
+
+
 def require_static_int(x, what: str) -> DimLike:
     """`static_int`, or an error that says what must be known.
 
