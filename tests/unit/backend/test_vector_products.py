@@ -46,6 +46,14 @@ def test_values(dtype, count, without, monkeypatch):
     close(relay(lambda w, x: w.T @ x)(np.ascontiguousarray(w.T), np.ascontiguousarray(x.T)), expected.T, dtype)
 
 
+@pytest.mark.parametrize("dtype, k", [(np.float32, 2048), (np.float32, 3136 + 7), (np.float64, 1024), (np.float64, 1101)])
+@pytest.mark.parametrize("n", [8 * 67, 8 * 40 + 3])
+def test_long_rows_are_read_one_after_the_other(dtype, k, n):
+    w, x = RNG.standard_normal((n, k)).astype(dtype), RNG.standard_normal(k).astype(dtype)
+    close(by_columns(w, x), w.astype(np.float64) @ x, dtype)
+    close(by_transposed(x[None], w), (w.astype(np.float64) @ x)[None], dtype)
+
+
 def test_one_row_or_column_of_open_sizes():
     @relay
     def product(a: Tensor[Float32, (Any, "k")], b: Tensor[Float32, ("k", Any)]):
@@ -56,9 +64,8 @@ def test_one_row_or_column_of_open_sizes():
         close(product(a, b), a @ b, np.float32)
 
 
-@pytest.mark.parametrize("count", [None, 3])
-def test_every_other_iteration_of_a_loop_gives_the_same(count):
-    n = 530
+@pytest.mark.parametrize("count, n", [(None, 530), (3, 530), (None, 2050)])
+def test_every_other_iteration_of_a_loop_gives_the_same(count, n):
     w = (RNG.standard_normal((n, n)) / n**0.5).astype(np.float32)
     x = RNG.standard_normal((n,) if count is None else (count, n)).astype(np.float32)
 
@@ -95,3 +102,5 @@ def test_the_kernel_is_used():
     w, x = np.ones((ROWS, COLUMNS), np.float32), np.ones(COLUMNS, np.float32)
     program = str(by_columns.tir(w, x))
     assert "dots" in program and "gemv" not in program
+    program = str(by_columns.tir(np.ones((512, 3136), np.float32), np.ones(3136, np.float32)))
+    assert "dot" in program and "dots" not in program and "gemv" not in program
