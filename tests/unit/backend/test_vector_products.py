@@ -46,7 +46,9 @@ def test_values(dtype, count, without, monkeypatch):
     close(relay(lambda w, x: w.T @ x)(np.ascontiguousarray(w.T), np.ascontiguousarray(x.T)), expected.T, dtype)
 
 
-@pytest.mark.parametrize("dtype, k", [(np.float32, 2048), (np.float32, 3136 + 7), (np.float64, 1024), (np.float64, 1101)])
+@pytest.mark.parametrize(
+    "dtype, k", [(np.float32, 2048), (np.float32, 3136 + 7), (np.float64, 1024), (np.float64, 1101)]
+)
 @pytest.mark.parametrize("n", [8 * 67, 8 * 40 + 3])
 def test_long_rows_are_read_one_after_the_other(dtype, k, n):
     w, x = RNG.standard_normal((n, k)).astype(dtype), RNG.standard_normal(k).astype(dtype)
