@@ -15,8 +15,8 @@ registers:
   vectors wide and lie one behind the other.
 
 With a vector, or up to four, only the speed at which the matrix is read matters: long rows are read one after the other, and
-fetched ahead. If a loop multiplies by the same matrix
-again and again, every other iteration reads it backwards: the part that was read last is still in the second-level cache.
+fetched ahead. If a loop multiplies by the same matrix again and again, every other iteration reads it backwards: the part that
+was read last is still in the second-level cache.
 
 A tile is a function of its own, for any strides, which all products of a program share: LLVM needs tens of milliseconds
 for one.
