@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
-import numpy as np
-
+from ..prims.api.promotion import plain
 from ..utils.errors import TypeError_, ValueError_
 from .batches import Batches
 from .evaluate import evaluation_feed
@@ -89,10 +88,13 @@ def fit(
         raise TypeError_(f"fit needs an optimizer of the model, relay.optim.adam(model), not {optimizer!r}")
     if optimizer.model is not model:
         raise TypeError_("fit: the optimizer is of another model")
-    if hasattr(epochs, "shape") and not isinstance(epochs, np.integer):
+    epochs, accumulate, early_stopping = plain((epochs, accumulate, early_stopping))
+    if hasattr(epochs, "shape"):
         raise TypeError_("fit(model, loss, data): the data are one argument, a tuple of inputs and targets: (x, y)")
-    epochs, accumulate = _number("epochs", epochs, 0), _number("accumulate", accumulate)
-    early_stopping = None if early_stopping is None else _number("early_stopping", early_stopping)
+    for name, value in (("epochs", epochs), ("accumulate", accumulate), ("early_stopping", early_stopping)):
+        least = 0 if name == "epochs" else 1
+        if value is not None and (isinstance(value, bool) or not isinstance(value, int) or value < least):
+            raise ValueError_(f"fit: {name}={value!r} is an int of at least {least}")
     for name, function in dict(metrics or {}).items():
         if not callable(function):
             raise TypeError_(f"fit: the metric {name!r} is a function, not {function!r}")
@@ -121,17 +123,6 @@ def fit(
         precision=getattr(loss, "options", {}).get("precision") if precision is None else precision,
     )
     return run.run()
-
-
-def _number(name: str, value: Any, least: int = 1) -> int:
-    """An option that counts something; also an integer of NumPy.
-
-    Raises:
-        ValueError_: it is none, or too small.
-    """
-    if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < least:
-        raise ValueError_(f"fit: {name}={value!r} is an int of at least {least}")
-    return int(value)
 
 
 __all__ = ["fit"]

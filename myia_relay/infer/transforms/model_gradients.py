@@ -13,7 +13,7 @@ from ...utils.errors import GradError, TypeError_, nearest
 from ...utils.source import Origin
 from ..engine.engine import Ambient, Engine
 from ..engine.frames import TURN, Frame, parameter_key
-from ..objects.leaves import to_option
+from ..objects.leaves import to_python
 from ..values.values import Dyn, Seq, Val, elements
 from .requests import emit_value_and_grad, specialise_call
 
@@ -59,7 +59,7 @@ async def model_gradient(engine: Engine, frame: Frame, transform: str, args, kwa
     model, loss, loss_args = values["model"], values["loss"], values["args"]
     if not isinstance(loss_args, Seq):
         raise TypeError_(f"{transform}(model, loss, args): args must be a tuple of the loss's arguments")
-    given = {name: bool(to_option(values[name], f"{transform}: {name}")) for name in options if name in values}
+    given = {name: bool(to_python(values[name], f"{transform}: {name}")) for name in options if name in values}
     has_aux, training = given.get("has_aux", False), given.get("training", True)
     spec_of_model = model.type.spec
     if not hasattr(spec_of_model, "function"):

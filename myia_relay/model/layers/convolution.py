@@ -253,7 +253,8 @@ def conv_transpose2d(
             f"{name}: filters of shape {show_shape(weight.shape)} take {weight.shape[0]} channels, and the image of shape "
             f"{show_shape(x.shape)} has {x.shape[1]}"
         )
-    if isinstance(x.shape[1], int) and x.shape[1] % count(groups, "groups", "conv_transpose2d"):
+    count(groups, "groups", "conv_transpose2d")
+    if isinstance(x.shape[1], int) and x.shape[1] % groups:
         raise ShapeError(f"{name}: groups={groups} does not divide the {x.shape[1]} channels")
     steps = windows(strides, "strides", 2)
     extra = (output_padding,) * 2 if isinstance(output_padding, int) else tuple(output_padding)

@@ -108,7 +108,8 @@ def vector_product(c: Any, operands: tuple[Any, Any], m: int, n: int, k: int, ta
     alone = m == 1 and k * ITEM[c.out_type.dtype] >= LONG
 
     def tile(j: Any, rows: int) -> None:
-        key = ("dot" if alone else "dots", c.out_type.dtype, m, rows, k % lanes_for(c.out_type.dtype))
+        kind = ("dot", c.out_type.dtype) if alone else ("dots", c.out_type.dtype, m)
+        key = (*kind, rows, k % lanes_for(c.out_type.dtype))
         call_tile(c, key, ((left, idx(0)), (right, tirx.Mul(j, idx(k))), (out, j)), (k, n))
 
     panels = n // across
@@ -347,15 +348,14 @@ def _dots(dtype: str, rows: int, columns: int, rest: int) -> tuple[list[Any], Bl
     return f.function()
 
 
-def _dot(dtype: str, rows: int, columns: int, rest: int) -> tuple[list[Any], Block]:
+def _dot(dtype: str, columns: int, rest: int) -> tuple[list[Any], Block]:
     """As `_dots`, of one row of the left matrix: rows of the right one are read one after the other, as they lie in memory.
 
     A matrix of 512 x 3136 takes 48 to 51 us so from the third-level cache of Zen 5, and 56 where eight rows are read at once;
     with rows of 650, of which a part is nearer, sums of lanes cost more than that.
     """
-    assert rows == 1
     f = _Tile(dtype, "k", "n")
-    k, n = f.numbers
+    k, _ = f.numbers
     block, lanes = f.block, f.lanes
     vectors = block.let(tirx.Div(k, idx(lanes)))
     with block.loop(columns) as r:
