@@ -17,6 +17,7 @@ from .api import Relay
 from .infer.language.registry import special
 from .infer.transforms import transforms as _infer
 from .prims.api.promotion import plain
+from .utils.arrays import plain_array
 from .utils.errors import GradError, TypeError_
 
 
@@ -222,7 +223,7 @@ class At:
     """
 
     def __init__(self, array, index=None):
-        self._array, self._index = np.asarray(array), index
+        self._array, self._index = plain_array(array), index
 
     def __getitem__(self, index) -> At:
         return At(self._array, index)

@@ -25,11 +25,11 @@ from collections.abc import Generator, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from ..utils.files import CACHE_VARIABLE, cache_root, default_root, programs_limit
+from ..utils.files import CACHE_VARIABLE, cache_root, default_root, hold, is_abandoned, programs_limit
 
 VARIANTS = 8  # files of one key at most
 SWEEP_SECONDS = 60.0  # seconds between two checks of the size of the folder
-ABANDONED_SECONDS = 3600.0  # seconds after which a temporary file belongs to a writer that was killed
+ABANDONED_SECONDS = 3600.0  # seconds after which a temporary file belongs to a writer that was killed, wherever it ran
 TRUSTED = {0, os.geteuid()} if hasattr(os, "geteuid") else {0}
 KEPT = 0.8  # part of the limit that remains after old files were removed
 _swept = 0.0
@@ -253,6 +253,7 @@ def _write(folder: int, name: str, data: bytes) -> None:
     flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
     try:
         with open(os.open(temporary, flags, 0o644, dir_fd=folder), "wb") as file:
+            hold(file.fileno())
             file.write(data)
         os.replace(temporary, name, src_dir_fd=folder, dst_dir_fd=folder)
     except BaseException:
@@ -288,7 +289,7 @@ def sweep(place: Path, now: bool = False) -> None:
     _swept = time.monotonic()
     found, old = [], time.time() - ABANDONED_SECONDS
     for used, size, path in sorted(contents(place)):
-        if path.endswith(".tmp") and used < old:
+        if path.endswith(".tmp") and (used < old or is_abandoned(path)):
             remove(path)
         else:
             found.append((size, path))

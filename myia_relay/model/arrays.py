@@ -9,7 +9,8 @@ import numpy as np
 
 from ..abstract.dims import known_size
 from ..abstract.types import numpy_dtype
-from ..utils.errors import ShapeError, nearest
+from ..utils.arrays import plain_array
+from ..utils.errors import ShapeError, TypeError_, nearest
 from .hidden import ModelSpec
 from .init import STD, initialiser
 
@@ -40,12 +41,48 @@ def realigned(arrays: Sequence[np.ndarray]) -> list[np.ndarray]:
     return found
 
 
+def checked(name: str, array: np.ndarray, value: Any) -> np.ndarray:
+    """What takes the place of the numbers of an array, as an array of its shape.
+
+    Raises:
+        ShapeError: it has another shape.
+        TypeError_: its dtype does not become that of the array without a loss of kind, or it is masked.
+    """
+    value = plain_array(value)
+    if value.shape != array.shape:
+        raise ShapeError(f"{name} has shape {array.shape}, not {value.shape}")
+    if not np.can_cast(value.dtype, array.dtype, "same_kind"):
+        raise TypeError_(f"{name} is {array.dtype}; convert the new value: .astype(np.{array.dtype})")
+    return value
+
+
+def take_over(own: Mapping[str, np.ndarray], values: Mapping) -> None:
+    """Write all arrays, or none where one does not fit.
+
+    Args:
+        own: name -> array that is written.
+        values: name -> what takes its place, for the same names.
+
+    Raises:
+        KeyError: the names differ.
+        ShapeError, TypeError_: see `checked`.
+    """
+    if missing := set(own) ^ set(values):
+        raise KeyError(f"the parameters differ in {', '.join(sorted(map(str, missing)))}")
+    fitting = {name: checked(name, array, values[name]) for name, array in own.items()}
+    written = set(map(id, own.values()))
+    fitting = {name: value.copy() if id(value) in written else value for name, value in fitting.items()}
+    for name, array in own.items():
+        array[...] = fitting[name]
+
+
 def initial_arrays(spec: ModelSpec, seed: int, init: Any) -> list[np.ndarray]:
     """Draw the parameters: normal with mean 0 and standard deviation 0.01, or as their layers or `init` say.
 
     Raises:
         KeyError: `init` is a mapping without one of the parameters.
-        ShapeError: an initialiser made an array of another shape.
+        ShapeError: an initialiser made an array of another shape, or `init` has one.
+        TypeError_: such an array is masked.
     """
     rng = np.random.default_rng(seed)
     arrays = []
@@ -55,11 +92,14 @@ def initial_arrays(spec: ModelSpec, seed: int, init: Any) -> list[np.ndarray]:
         if isinstance(init, Mapping):
             if name not in init:
                 raise KeyError(f"init has no '{name}'{nearest(name, init)}")
-            array[...] = init[name]
+            given = plain_array(init[name])
+            if given.shape not in (shape, ()):
+                raise ShapeError(f"init: {name} has shape {shape}, not {given.shape}")
+            array[...] = given
         elif own is None and (init is None or isinstance(init, int | float)):
             array[...] = rng.standard_normal(shape, dtype=np.float64) * (STD if init is None else float(init))
         else:
-            drawn = np.asarray((own or initialiser(init))(parameter_seed(seed, index), shape, array.dtype))
+            drawn = plain_array((own or initialiser(init))(parameter_seed(seed, index), shape, array.dtype))
             if drawn.shape != shape:
                 raise ShapeError(f"the initialiser of {name} made an array of shape {drawn.shape}, not {shape}")
             array[...] = drawn

@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 
 from ..infer.arguments.dlpack import from_dlpack
+from ..utils.arrays import plain_array, require_plain_array
 from ..utils.errors import ShapeError, TypeError_, ValueError_
 from ..utils.prefetch import Prefetched
 from .datasets import Example
@@ -46,9 +47,10 @@ def _array(value: Any) -> Any:
     """An array, if that is what it is: of NumPy, of another library, or in a file.
 
     Raises:
-        TypeError_: the file is no .npy file.
+        TypeError_: the file is no .npy file, or the array is masked or of another class with rules of its own.
     """
     if isinstance(value, np.ndarray):
+        require_plain_array(value)
         return value
     if isinstance(value, str | os.PathLike):
         if not os.fspath(value).endswith(".npy"):
@@ -70,7 +72,7 @@ def as_arrays(data: Any) -> Any:
 
     Raises:
         ShapeError: the arrays differ in length, or one has no axis.
-        TypeError_: a file is no .npy file.
+        TypeError_: a file is no .npy file, or an array is masked.
     """
     tree = _tree(data)
     if tree is None:
@@ -114,7 +116,7 @@ def stacked(examples: list[Any]) -> Any:
 
     Raises:
         ShapeError: they differ in shape.
-        TypeError_: they differ in kind, are no arrays, or there are none.
+        TypeError_: they differ in kind, are no arrays or masked ones, or there are none.
     """
     if not examples:
         raise TypeError_("there are no examples")
@@ -128,7 +130,7 @@ def stacked(examples: list[Any]) -> Any:
         if any(not isinstance(e, Mapping) or e.keys() != first.keys() for e in examples):
             raise TypeError_("the examples of a batch are dicts with different keys")
         return {name: stacked([e[name] for e in examples]) for name in first}
-    arrays = [np.asarray(e) for e in examples]
+    arrays = [plain_array(e) for e in examples]
     if arrays[0].dtype == object:
         raise TypeError_(f"an example is arrays and numbers, in tuples or dicts, and not {type(first).__name__}")
     shapes = {a.shape for a in arrays}

@@ -9,16 +9,20 @@ from __future__ import annotations
 
 import json
 import os
+import zlib
 from collections.abc import Mapping
 from pathlib import Path
 
 import ml_dtypes
 import numpy as np
 
+from ..utils.arrays import plain_array
 from ..utils.errors import TypeError_, ValueError_
 from ..utils.files import write_atomically
 
 _ORDER = "myia_relay.order"
+_CHECKSUMS = "myia_relay.crc32"
+_OWN = (_ORDER, _CHECKSUMS)
 _DTYPES = {
     "BOOL": np.bool_,
     "U8": np.uint8,
@@ -51,7 +55,7 @@ def save_safetensors(
         metadata: text to keep with them.
 
     Raises:
-        TypeError: a name or a piece of metadata is no string, or an array's type is not in the format.
+        TypeError: a name or a piece of metadata is no string, or an array's type is not in the format, or it is masked.
         ValueError: a piece of metadata has a name that is reserved.
         CheckpointError: the file cannot be written.
     """
@@ -66,15 +70,16 @@ def save_safetensors(
     for key, text in metadata.items():
         if not isinstance(text, str):
             raise TypeError(f"metadata {key!r} must be a string, not {text!r}")
-        if key == _ORDER:
+        if key in _OWN:
             raise ValueError(f"metadata {key!r} is written by save_safetensors itself")
     arrays = {}
     for name, value in params.items():
-        array = np.asarray(value, order="C")
+        array = np.asarray(plain_array(value), order="C")
         if array.dtype.hasobject or array.dtype.kind in "USMmV" and array.dtype.name != "bfloat16":
             raise TypeError(f"parameter {name!r} of dtype {array.dtype} cannot be stored in safetensors")
         arrays[name] = np.asarray(array.astype(array.dtype.newbyteorder("="), copy=False), order="C")
     metadata[_ORDER] = json.dumps(list(arrays))
+    metadata[_CHECKSUMS] = json.dumps(_checksums(arrays, metadata))
     try:
         contents = save(arrays, metadata)
     except (SafetensorError, KeyError) as error:
@@ -115,6 +120,7 @@ def load_safetensors(path: str | os.PathLike) -> tuple[dict[str, np.ndarray], di
     except (SafetensorError, ValueError) as error:
         raise CheckpointError(f"{os.fspath(path)} is not a whole safetensors file: {error}") from error
     metadata = dict(header.get("__metadata__") or {})
+    _require_intact(path, arrays, metadata)
     order = _order(metadata.pop(_ORDER, None), arrays)
     return {name: arrays[name] for name in order}, metadata
 
@@ -124,6 +130,41 @@ def _array(entry: Mapping) -> np.ndarray:
     name = entry["dtype"]
     dtype = np.dtype(ml_dtypes.bfloat16 if name == "BF16" else _DTYPES[name])
     return np.frombuffer(entry["data"], dtype.newbyteorder("<")).astype(dtype).reshape(entry["shape"])
+
+
+def _checksums(arrays: Mapping[str, np.ndarray], metadata: Mapping[str, str]) -> dict[str, int]:
+    """CRC-32 of each array, of its dtype and shape; under "" that of the metadata."""
+    found = {}
+    for name, array in arrays.items():
+        kind = zlib.crc32(f"{array.dtype.name}{list(array.shape)}".encode())
+        little = array.astype(array.dtype.newbyteorder("<"), copy=False)
+        found[name] = zlib.crc32(little.reshape(-1).view(np.uint8).data, kind)
+    found[""] = zlib.crc32(json.dumps(sorted(metadata.items())).encode())
+    return found
+
+
+def _require_intact(path: str | os.PathLike, arrays: Mapping[str, np.ndarray], metadata: dict[str, str]) -> None:
+    """Refuse a file whose numbers are not those that were written; those of other programs do not tell.
+
+    Raises:
+        CheckpointError: it is damaged.
+    """
+    stored = metadata.pop(_CHECKSUMS, None)
+    if stored is None:
+        return
+    try:
+        expected = json.loads(stored)
+    except ValueError:
+        expected = None
+    have = _checksums(arrays, metadata)
+    if not isinstance(expected, dict) or expected.keys() != have.keys():
+        what = "its description of the arrays"
+    else:
+        wrong = [name for name, sum_ in have.items() if expected[name] != sum_]
+        if not wrong:
+            return
+        what = ", ".join(name or "its description of the arrays" for name in wrong[:3]) + (" ..." if wrong[3:] else "")
+    raise CheckpointError(f"{os.fspath(path)} was damaged after it was written: {what} does not have its checksum")
 
 
 def _order(stored: str | None, arrays: Mapping[str, np.ndarray]) -> list[str]:

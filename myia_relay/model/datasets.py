@@ -25,6 +25,7 @@ from typing import NamedTuple
 import numpy as np
 
 from ..abstract.annotations import TensorAnnotation
+from ..utils.arrays import plain_array
 from ..utils.files import CACHE_VARIABLE, write_atomically
 from .dataset_files import DATA_VARIABLE, GZIP_MAGIC, DatasetError, cache_dir, fetch, gunzip, local_dir, stored
 from .text_datasets import TEXT_FILES, Phrase, Sentiment, Tree, Word, sst, tinyshakespeare
@@ -67,7 +68,7 @@ class Dataset:
     __slots__ = ("_onehot", "classes", "images", "labels", "name")
 
     def __init__(self, images: np.ndarray, labels: np.ndarray, *, name: str = "dataset", classes: int | None = None):
-        labels = np.asarray(labels)
+        images, labels = plain_array(images), plain_array(labels)
         if not np.issubdtype(labels.dtype, np.integer):
             raise ValueError(f"labels must be integers, not {labels.dtype}")
         self.images = np.ascontiguousarray(images, dtype=np.float32)

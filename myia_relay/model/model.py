@@ -32,7 +32,7 @@ from ..utils.debugging import debugging
 from ..utils.errors import LoweringError, ShapeError, TypeError_, nearest
 from ..utils.pickling import Remade
 from ..utils.raising import for_user
-from .arrays import initial_arrays, realigned
+from .arrays import checked, initial_arrays, realigned, take_over
 from .checkpoint_io import load_safetensors, require_floats, save_safetensors
 from .elsewhere import MODEL
 from .hidden import KEY, ModelSpec, discover, move_key
@@ -112,12 +112,7 @@ class Parameters(Mapping):
 
     def __setitem__(self, name: str, value: Any) -> None:
         array = self[name]
-        value = np.asarray(value)
-        if value.shape != array.shape:
-            raise ShapeError(f"{name} has shape {array.shape}, not {value.shape}")
-        if not np.can_cast(value.dtype, array.dtype, "same_kind"):
-            raise TypeError_(f"{name} is {array.dtype}; convert the new value: .astype(np.{array.dtype})")
-        array[...] = value
+        array[...] = checked(name, array, value)
 
     def __iter__(self):
         return iter(self._names)
@@ -174,11 +169,7 @@ class Model(Advised):
 
     @params.setter
     def params(self, values: Mapping) -> None:
-        missing = set(self.spec.names) ^ set(values)
-        if missing:
-            raise KeyError(f"the parameters differ in {', '.join(sorted(missing))}")
-        for name, value in values.items():
-            self.params[name] = value
+        take_over(self.params, values)
 
     @property
     def state(self) -> Parameters:
@@ -193,11 +184,7 @@ class Model(Advised):
 
     @state.setter
     def state(self, values: Mapping) -> None:
-        missing = set(self.spec.state) ^ set(values)
-        if missing:
-            raise KeyError(f"the state differs in {', '.join(sorted(missing))}")
-        for name, value in values.items():
-            self.state[name] = value
+        take_over(self.state, values)
 
     def saved(self) -> dict[str, np.ndarray]:
         """All that a file holds, by name: the parameters, the state, and the key that layers draw from."""
@@ -207,14 +194,9 @@ class Model(Advised):
         """Take over what `saved` gave.
 
         Raises:
-            KeyError: it is of another model.
+            KeyError, ShapeError, TypeError_: it is of another model; nothing is written.
         """
-        own = self.saved()
-        missing = set(own) ^ set(values)
-        if missing:
-            raise KeyError(f"the parameters differ in {', '.join(sorted(missing))}")
-        for name, value in values.items():
-            Parameters(list(own), self.arrays)[name] = value
+        take_over(self.saved(), values)
 
     @property
     def num_params(self) -> int:

@@ -86,6 +86,7 @@ class Training:
         self.model, self.optimizer, self.history = model, optimizer, History()
         self.epoch, self.epochs = 0, epochs
         self.settings = {**feed.settings(), "accumulate": accumulate, "precision": precision or "float32"}
+        self.given = optimizer.settings()  # before callbacks change it
         self.sums: dict[str, np.ndarray] = {}  # gradients of batches since the last update, where they accumulate
         self.counts = Counts()  # of examples in each step of this epoch
         self.best: dict[str, np.ndarray] = {}  # the parameters and the state of the best epoch
@@ -143,6 +144,7 @@ class Training:
         if self._store:
             self._store.load(self)
         self._saved = time.monotonic()
+        given = dict(self.optimizer.given)
         try:
             self._call("on_train_begin")
             while self.epoch < self.epochs and not self._finished():
@@ -151,6 +153,10 @@ class Training:
             if self._store:
                 self._store.save(self)
             raise
+        finally:
+            self.optimizer.given = (
+                given  # what callbacks set is in the checkpoint, and is none of the program's settings
+            )
         if self._patience is not None and self.best:
             self.model.restore({**self.model.saved(), **self.best})
         self._call("on_train_end")

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import math
 import os
+import re
 import secrets
 import sys
 import warnings
@@ -58,7 +60,8 @@ def write_atomically(path: str | os.PathLike, *contents: bytes | memoryview, syn
     """Write a file that others see either whole or not at all, whatever happens meanwhile.
 
     The contents go to a temporary file in the same folder, which then takes the name. On any failure, Ctrl-C included,
-    the temporary file is removed and an older file of that name stays as it was. Missing folders are made.
+    the temporary file is removed and an older file of that name stays as it was; those of writers that were killed are removed
+    by the next one. Missing folders are made.
 
     Args:
         path: the file; a symbolic link is followed.
@@ -70,9 +73,12 @@ def write_atomically(path: str | os.PathLike, *contents: bytes | memoryview, syn
     """
     target = Path(os.path.realpath(path))
     target.parent.mkdir(parents=True, exist_ok=True)
-    temporary = target.with_name(f".{target.name[:100]}.{os.getpid()}.{secrets.token_hex(4)}.tmp")
+    stem = f".{target.name[:100]}."
+    _remove_abandoned(target.parent, stem)
+    temporary = target.with_name(f"{stem}{os.getpid()}.{secrets.token_hex(4)}.tmp")
     try:
         with open(temporary, "xb") as file:
+            hold(file.fileno())
             for piece in contents:
                 file.write(piece)
             file.flush()
@@ -81,3 +87,50 @@ def write_atomically(path: str | os.PathLike, *contents: bytes | memoryview, syn
         os.replace(temporary, target)
     finally:
         temporary.unlink(missing_ok=True)
+
+
+def _remove_abandoned(folder: Path, stem: str) -> None:
+    """Remove the temporary files of a name whose writers were killed."""
+    with contextlib.suppress(OSError), os.scandir(folder) as entries:
+        for entry in entries:
+            if entry.name.startswith(stem) and is_abandoned(entry.path):
+                with contextlib.suppress(OSError):
+                    os.unlink(entry.path)
+
+
+def is_abandoned(path: str) -> bool:
+    """Whether a file is the temporary one of a writer that was killed: no process has its number, or holds the file."""
+    found = re.search(r"\.(\d+)\.[0-9a-f]{8}\.tmp$", path)
+    if found is None or _runs(int(found[1])):
+        return False
+    try:
+        with open(path, "rb") as file:
+            return hold(file.fileno())  # a process of another machine does, otherwise
+    except OSError:
+        return False
+
+
+def _runs(process: int) -> bool:
+    """Whether there is a process of a number on this machine, as far as that can be known."""
+    if os.name != "posix":
+        return True  # `os.kill` would end it
+    try:
+        os.kill(process, 0)
+    except ProcessLookupError:
+        return False
+    except (OSError, OverflowError):
+        return True
+    return True
+
+
+def hold(file: int) -> bool:
+    """Hold an open file, until it is closed or the process ends; False where another process holds it."""
+    try:
+        import fcntl
+
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    except (ImportError, OSError):  # a file system without locks
+        pass
+    return True

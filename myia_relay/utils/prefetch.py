@@ -1,7 +1,8 @@
 """Iterators that a background thread runs ahead of the loop that uses them.
 
 The thread keeps at most a few items ready. It ends when the loop is left in any way, when the iterator is garbage, and at the
-exit of the interpreter; it then closes the iterator that it ran, so that the `finally` of a generator runs. An error of the
+exit of the interpreter; it then closes the iterator that it ran, so that the `finally` of a generator runs. Where the iterator
+waits for something (a socket, a lock), nobody waits for it longer than a moment: the thread ends when it goes on. An error of the
 iterator is raised in the loop, with the traceback that it had.
 """
 
@@ -10,12 +11,13 @@ from __future__ import annotations
 import atexit
 import os
 import threading
+import time
 import weakref
 from collections import deque
 from collections.abc import Callable, Iterator
 from typing import Any
 
-EXIT_SECONDS = 2.0  # how long the exit of the interpreter waits for a thread that is busy with an item
+BUSY_SECONDS = 1.0  # how long whoever leaves the loop, and the exit of the interpreter, wait for a thread that is busy with an item
 
 _open: weakref.WeakSet[Prefetched] = weakref.WeakSet()
 _END = object()
@@ -132,9 +134,10 @@ class Prefetched(Iterator[Any]):
         self.__init__(self._again(taken), self._depth, self._again)
         self._taken = taken
 
-    def close(self, timeout: float | None = None) -> None:
+    def close(self, timeout: float = BUSY_SECONDS) -> None:
         """End the thread; wait until it has ended, for at most so many seconds."""
         self._done = True
+        _open.discard(self)
         if self._process == os.getpid():
             self._channel.close()
             if self._thread is not threading.current_thread():
@@ -148,8 +151,11 @@ class Prefetched(Iterator[Any]):
 @atexit.register
 def _close_all() -> None:
     """End all threads before the interpreter is torn down under them."""
-    for prefetched in list(_open):
-        prefetched.close(EXIT_SECONDS)
+    threads, deadline = list(_open), time.monotonic() + BUSY_SECONDS
+    for prefetched in threads:
+        prefetched.close(0.0)
+    for prefetched in threads:
+        prefetched.close(max(deadline - time.monotonic(), 0.0))
 
 
 __all__ = ["Prefetched"]

@@ -8,6 +8,7 @@ import numpy as np
 
 from ...abstract.structures import part
 from ...abstract.types import Array, NoneT, Ref, Struct, Type, leaves, numpy_dtype
+from ...utils.arrays import require_plain_array
 from ...utils.errors import ShapeError, TypeError_, ValueError_
 from .area import Slots
 from .arguments import shape_fits
@@ -52,7 +53,7 @@ def choose_targets(tree: Any, signature: Any, values: tuple) -> tuple[list, list
     """The arrays that results go to, and copies to make afterwards (target, temporary): where a target overlaps an argument.
 
     Raises:
-        TypeError_: a target is no array of the result's dtype.
+        TypeError_: a target is no plain array of the result's dtype.
         ShapeError: a target has another shape than the result.
         ValueError_: a target is read-only.
     """
@@ -67,6 +68,7 @@ def choose_targets(tree: Any, signature: Any, values: tuple) -> tuple[list, list
     for target, t, kind in zip(given, types, kinds):
         if not isinstance(target, np.ndarray) or target.dtype != numpy_dtype(t.dtype):
             raise TypeError_(f"into needs an array of {t} for each result")
+        require_plain_array(target)
         if not shape_fits(target.shape, t.shape):
             raise ShapeError(f"into is given an array of shape {target.shape} for a result of type {t}")
         if not target.flags.writeable:

@@ -18,8 +18,10 @@ from ...infer.engine.engine import Ambient
 from ...infer.entry import new_engine
 from ...infer.values.values import Dyn, Static
 from ...ir.node import Apply, Graph, Parameter
+from ...model.arrays import take_over
 from ...model.model import Model, Parameters, RelayModel
 from ...pipeline import compress
+from ...utils.arrays import plain_array
 from ...utils.debugging import debugging
 from ...utils.errors import CompileError, ShapeError, TypeError_, nearest
 from ...utils.raising import for_user
@@ -309,7 +311,7 @@ class ImportedModel(Model):
             return [self._argument(Port(port.name, port.variable, "tensor", None, None), v) for v in value]
         if value is None or not isinstance(value, np.ndarray | np.generic | bool | int | float):
             return value
-        array = np.asarray(value)
+        array = plain_array(value)
         if port.dtype is not None and array.dtype.name != port.dtype:
             raise TypeError_(
                 f"input '{port.name}' is of {port.dtype}, and this is of {array.dtype.name}; convert it: .astype(...)"
@@ -408,15 +410,10 @@ class ImportedModel(Model):
         """Take over what `saved` gave.
 
         Raises:
-            KeyError: it is of another model.
+            KeyError, ShapeError, TypeError_: it is of another model; nothing is written.
         """
-        own = dict(self.params)
-        missing = set(own) ^ set(values)
-        if missing:
-            raise KeyError(f"the parameters differ in {', '.join(sorted(missing))}")
-        new = {n: np.array(a) for n, a in own.items()}
-        for name, value in values.items():
-            Parameters(list(new), list(new.values()))[name] = value
+        new = {n: np.array(a) for n, a in self.params.items()}
+        take_over(new, values)
         self.assign(new)
 
     def assign(self, values: Mapping[str, np.ndarray]) -> None:

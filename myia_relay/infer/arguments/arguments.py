@@ -19,6 +19,7 @@ from ...abstract.structures import to_python
 from ...abstract.types import NONE, Array, Data, List, Scalar, Struct
 from ...ir.build import type_of_constant
 from ...library.complex_numbers import Complex
+from ...utils.arrays import require_plain_array
 from ...utils.errors import OverflowError_, ShapeError, TypeError_, ValueError_
 from ...utils.raising import format_parts
 from ..values.protocols import is_named_tuple, is_named_tuple_class
@@ -417,13 +418,14 @@ def copy_results(targets: list, results: Any) -> None:
     """Copy what an executor without `into` returned.
 
     Raises:
-        TypeError_: a target is no array, or of another dtype than its result.
+        TypeError_: a target is no plain array, or of another dtype than its result.
         ShapeError: a target has another shape than its result.
     """
     for target, result in zip(targets, results, strict=True):
         value = np.asarray(result)
         if not isinstance(target, np.ndarray) or target.dtype != value.dtype:
             raise TypeError_(f"into needs an array of {value.dtype} with shape {value.shape} for each result")
+        require_plain_array(target)
         if target.shape != value.shape:
             raise ShapeError(f"into is given an array of shape {target.shape} for a result of shape {value.shape}")
         target[...] = value
@@ -484,16 +486,3 @@ def python_value(treedef: TreeDef, leaves: Iterator):
     if tag == "iter":
         raise TypeError_(f"compiled code cannot return {info} to Python; return a list or a tuple of it: list(...)")
     raise TypeError_(f"compiled code cannot return {treedef} to Python")
-
-
-def require_plain_array(value: np.ndarray) -> None:
-    """Refuse an array of a class that may compute differently: arrays with units, masked ones, matrices.
-
-    Raises:
-        TypeError_: it is of a subclass; those of files (`np.memmap`) are plain.
-    """
-    kind = type(value)
-    if kind is not np.ndarray and kind is not np.memmap:
-        raise TypeError_(
-            f"a {kind.__name__} calculates by rules of its own, which compiled code does not have; pass np.asarray(x)"
-        )

@@ -22,9 +22,9 @@ from ...abstract.types import Array, Data, Type
 from ...ir.node import Apply, Constant, Graph, Node
 from ...ir.syntax import UNBOUND, FreeName, Syntax
 from ...prims.ops.data_functions import Functions
+from ...utils.arrays import require_plain_array
 from ...utils.errors import CompileError, InternalError, TypeError_
 from ...utils.source import NOWHERE, Origin
-from ..arguments.arguments import require_plain_array
 from ..values.functions import FunctionFamilies
 from ..values.protocols import is_named_tuple, starred
 from ..values.sharing import Origins, hands_on

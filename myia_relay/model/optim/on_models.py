@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import re
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -23,7 +24,7 @@ from ...ir.prim import REGISTRY
 from ...prims.ops.effects import ref_read
 from ...utils.attributes import Advised
 from ...utils.errors import LoweringError, TypeError_, nearest
-from ..arrays import aligned, realigned
+from ..arrays import aligned, realigned, take_over
 from ..elsewhere import OPTIMISER
 from ..hidden import ModelSpec, move_key
 from ..model import Model, entry_frame, gradient_argument, model_argument, write
@@ -52,6 +53,11 @@ class OptimiserSpec:
     def slots(self) -> tuple[str, ...]:
         """What it keeps for each parameter."""
         return RULES[self.kind].kept((*self.hyper, *self.switches))
+
+    @property
+    def variant(self) -> str:
+        """Its kind, and the switches that decide how it updates."""
+        return ", ".join((self.kind, *(f"{n}=True" for n in self.switches)))
 
     @property
     def ref(self) -> Ref:
@@ -112,6 +118,7 @@ class Optimiser(Advised):
     Attributes:
         model: the model that it updates.
         schedule: the schedule of its learning rate; None where that is a number.
+        given: its hyper-parameters as the program gives them, whatever became of them in a training.
         arrays: its state, in the order of `OptimiserSpec.ref`.
     """
 
@@ -128,6 +135,7 @@ class Optimiser(Advised):
         begin |= {
             f"{slot}.{n}": begin.get(name, 0.0) for slot, name in rule.fills.items() for n in self.spec.model.names
         }
+        self.given: dict[str, Any] = {n: v if n == "lr" and callable(v) else float(v) for n, v in hyper.items()}
         self.arrays: list[np.ndarray] = []
         for name, type_ in zip(self.__state_ref__().names, self.__state_ref__().elems, strict=True):
             array = aligned(tuple(map(known_size, type_.shape)), type_.dtype)
@@ -160,24 +168,39 @@ class Optimiser(Advised):
     @lr.setter
     def lr(self, value: float) -> None:
         self.arrays[0][...] = value
-        self.schedule = None
+        self.schedule, self.given["lr"] = None, float(value)
 
-    def state(self) -> dict[str, np.ndarray]:
+    def settings(self) -> str:
+        """What it is, in a text that is the same in every process which makes it alike."""
+        parts = [f"{n}={_text(v)}" for n, v in self.given.items()]
+        parts += [f"{n}=True" for n in self.spec.switches]
+        if self.spec.mask is not None:
+            decaying = [n for n, decays in zip(self.spec.model.names, self.spec.mask, strict=True) if decays]
+            parts.append(f"mask={decaying}")
+        return f"{self.spec.kind}({', '.join(parts)})"
+
+    def state(self) -> State:
         """Everything that a checkpoint needs, by name."""
-        return dict(zip(self.__state_ref__().names, self.arrays, strict=True))
+        return State(self.spec.variant, zip(self.__state_ref__().names, self.arrays, strict=True))
 
     def load_state(self, values: Mapping) -> None:
         """Take over a state that `state` gave.
 
         Raises:
             KeyError: it is of another optimiser.
+            ShapeError, TypeError_: it is of one for another model; nothing is written.
         """
         own = self.state()
         for name in own:
             if name not in values:
                 raise KeyError(f"this is no state of {self.spec}: it has no '{name}'{nearest(name, values)}")
-        for name, array in own.items():
-            array[...] = values[name]
+        for name in values:
+            if name not in own:
+                raise KeyError(f"this is no state of {self.spec}, which has no '{name}'")
+        variant = getattr(values, "variant", own.variant)
+        if variant != own.variant:
+            raise KeyError(f"this is no state of {self.spec}: it is of {variant}, and not of {own.variant}")
+        take_over(own, values)
 
     def __repr__(self) -> str:
         inner = [f"{n}={float(a):g}" for n, a in zip(self.spec.hyper, self.arrays, strict=False)]
@@ -185,6 +208,24 @@ class Optimiser(Advised):
             inner[0] = f"lr={self.schedule!r}"
         inner += [f"{n}=True" for n in self.spec.switches]
         return f"<{self.spec.kind}({', '.join(inner)}) of {self.model!r}>"
+
+
+def _text(value: Any) -> str:
+    """A hyper-parameter: a number, or a schedule without the addresses of its functions."""
+    text = getattr(value, "__qualname__", None) or repr(value)
+    return re.sub(r" at 0x[0-9a-fA-F]+", "", text)
+
+
+class State(dict[str, np.ndarray]):
+    """The arrays of an optimiser by name, which know whose they are: adam and lamb have the same names.
+
+    Attributes:
+        variant: see `OptimiserSpec.variant`.
+    """
+
+    def __init__(self, variant: str, arrays: Iterable[tuple[str, np.ndarray]]):
+        super().__init__(arrays)
+        self.variant = variant
 
 
 class OptimizerState:

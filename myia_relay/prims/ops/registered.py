@@ -25,6 +25,7 @@ from ...abstract.dims import DimLike
 from ...abstract.types import FLOATS, Array, Leaf, Scalar, Struct, Type, float_dtype, numpy_dtype, tuple_of
 from ...ir.build import as_type, type_of_constant
 from ...ir.prim import primitive
+from ...utils.arrays import plain_array
 from ...utils.errors import CompileError, GradError, TypeError_
 from ...utils.raising import raise_again
 from ...utils.source import Origin
@@ -117,7 +118,7 @@ class Operator:
         if self.is_defined_by_others:
             return self.function(*args, **kwargs)
         values, attrs = self.bind(args, kwargs)
-        values = [v if isinstance(v, bool | int | float | np.generic) else np.asarray(v) for v in values]
+        values = [v if isinstance(v, bool | int | float | np.generic) else plain_array(v) for v in values]
         types = self.promoted([type_of_constant(v) for v in values])
         return self.compute([_converted(v, t) for v, t in zip(values, types, strict=True)], attrs)
 
@@ -239,7 +240,7 @@ class Operator:
     def _fitted(self, found: Any, want: Any, where: str) -> Any:
         if found is None:
             raise TypeError(f"the operator {self.name}: {where}the definition returned None")
-        array = np.asarray(found)
+        array = plain_array(found)
         python = isinstance(found, bool | int | float) and not isinstance(found, np.generic)
         dtype = numpy_dtype(want.dtype)
         if array.dtype != dtype and not (python and np.can_cast(array.dtype, dtype, "same_kind")):

@@ -95,12 +95,42 @@ def test_a_type_that_numpy_lacks(tmp_path):
         load_safetensors(tmp_path / "m")
 
 
+def test_a_damaged_byte_is_seen_wherever_it_is(tmp_path):
+    """Each byte of the arrays, and each of the header that leaves it readable; other programs' files have no checksums."""
+    from safetensors.numpy import save_file
+
+    path = tmp_path / "m"
+    save_safetensors(path, PARAMS, {"position": '{"epoch": 3}'})
+    whole, silent = path.read_bytes(), []
+    name = whole.index(b"myia_relay.crc32")
+    for at in range(len(whole)):
+        if name <= at < name + 16:  # without that name it is the file of an older version
+            continue
+        path.write_bytes(whole[:at] + bytes([whole[at] ^ 4]) + whole[at + 1 :])
+        try:
+            params, metadata = load_safetensors(path)
+        except CheckpointError:
+            continue
+        if {n: a.tobytes() for n, a in params.items()} != {n: a.tobytes() for n, a in PARAMS.items()} or metadata != {
+            "position": '{"epoch": 3}'
+        }:
+            silent.append(at)
+    assert not silent
+    start = 8 + int.from_bytes(whole[:8], "little")
+    path.write_bytes(whole[: start + 8] + bytes([whole[start + 8] ^ 1]) + whole[start + 9 :])
+    with pytest.raises(CheckpointError, match="m was damaged after it was written: .* does not have its checksum"):
+        load_safetensors(path)
+    save_file({"a": np.arange(3.0)}, path)
+    assert load_safetensors(path)[0]["a"].tolist() == [0, 1, 2]
+
+
 def test_refused(tmp_path):
     path = tmp_path / "m"
     for params, metadata, message in [
         ({1: np.ones(1)}, {}, "parameter name must be a string, not 1"),
         ({"s": np.array(["text"])}, {}, "parameter 's' of dtype <U4"),
         ({"o": np.array([object()])}, {}, "parameter 'o' of dtype object"),
+        ({"m": np.ma.array([1.0, 2.0], mask=[0, 1])}, {}, "a MaskedArray calculates by rules of its own"),
         ({}, {"step": 3}, "metadata 'step' must be a string"),
     ]:
         with pytest.raises(TypeError, match=message):

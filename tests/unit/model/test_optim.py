@@ -450,6 +450,25 @@ class TestState:
         model = make_model()
         with pytest.raises(KeyError, match="no state of adam optimiser: it has no 'beta1'"):
             optim.adam(model).load_state(optim.sgd(model).state())
+        with pytest.raises(KeyError, match="no state of sgd optimiser, which has no 'beta1'"):
+            optim.sgd(model).load_state(optim.adam(model).state())
+        with pytest.raises(KeyError, match="no state of lion optimiser, which has no 'eps'"):
+            optim.lion(model).load_state(optim.adam(model).state())
+        with pytest.raises(KeyError, match="no state of lamb optimiser: it is of adam, and not of lamb"):
+            optim.lamb(model).load_state(optim.adam(model).state())
+        with pytest.raises(KeyError, match="it is of momentum, nesterov=True, and not of momentum"):
+            optim.momentum(model).load_state(optim.momentum(model, nesterov=True).state())
+
+    def test_a_state_that_does_not_fit_changes_nothing(self):
+        optimiser = optim.momentum(make_model(), lr=0.5)
+        state = {n: a.copy() for n, a in optimiser.state().items()}
+        name = next(n for n in state if n.endswith(".weight"))
+        for wrong, error in ((np.ones(1, np.float32), ShapeError), (np.ma.array(state[name]), TypeError_)):
+            with pytest.raises(error):
+                optimiser.load_state({**state, "lr": 0.1, name: wrong})
+            assert optimiser.lr == 0.5
+        optimiser.load_state({**state, "lr": 0.1})
+        assert optimiser.lr == 0.1
 
     def test_a_fit_goes_on_from_a_checkpoint(self, tmp_path):
         @relay(executor="interpreter")

@@ -531,9 +531,74 @@ class TestTakenUp:
             )  # fmt: skip
         assert all(np.array_equal(a, b) for a, b in zip(model.arrays, before, strict=True))
         path = tmp_path / "state.safetensors"
-        path.write_bytes(path.read_bytes()[:-7])
+        whole = path.read_bytes()
+        path.write_bytes(whole[:-9] + bytes([whole[-9] ^ 16]) + whole[-8:])
+        with pytest.raises(CheckpointError, match="was damaged after it was written"):
+            self.start(tmp_path)
+        path.write_bytes(whole[:-7])
         with pytest.raises(CheckpointError, match="not a whole safetensors file"):
             self.start(tmp_path)
+
+    MADE = (
+        ("adam", {"lr": 0.01}, "adam", {"lr": 0.02}, ValueError),
+        ("adam", {"lr": 0.01}, "adam", {"lr": 0.01, "beta1": 0.8}, ValueError),
+        ("adam", {"lr": 0.01}, "lamb", {"lr": 0.01}, KeyError),
+        ("adam", {"lr": 0.01}, "lion", {"lr": 0.01}, KeyError),
+        ("adam", {"lr": 0.01}, "sgd", {"lr": 0.5}, KeyError),
+        ("momentum", {}, "momentum", {"nesterov": True}, ValueError),
+        ("adam", {"lr": relay.optim.schedules.cosine(0.1, 40)}, "adam", {"lr": relay.optim.schedules.cosine(0.1, 50)}, ValueError),
+        ("adamw", {}, "adamw", {"mask": lambda p: p.ndim > 1}, ValueError),
+    )  # fmt: skip
+
+    @pytest.mark.parametrize("case", range(len(MADE)))
+    def test_another_optimiser_is_refused(self, case, tmp_path):
+        name, given, other, wanted, error = self.MADE[case]
+
+        def run(name, given, epochs):
+            model = make(moody)
+            optimizer = getattr(relay.optim, name)(model, **given)
+            before = [a.copy() for a in (*model.arrays, *optimizer.arrays)]
+            options = {"batch_size": 4, "checkpoint": tmp_path, "optimizer": optimizer, "verbose": False}
+            try:
+                relay.fit(model, relay(executor="interpreter")(moody_loss), data(), epochs, **options)
+            except (KeyError, ValueError):
+                assert all(
+                    np.array_equal(a, b) for a, b in zip(before, (*model.arrays, *optimizer.arrays), strict=True)
+                )
+                raise
+            return optimizer
+
+        run(name, given, 1)
+        with pytest.raises(error, match="made with"):
+            run(other, wanted, 2)
+        run(name, given, 2)
+
+    def test_what_callbacks_set_goes_on(self, tmp_path):
+        """The learning rate of the file is that of a callback, and the one that the program gives is the same as before."""
+
+        class Halve(relay.Callback):
+            def on_epoch_end(self, run):
+                run.optimizer.lr = run.optimizer.lr / 2
+
+        def run(epochs, folder, model=None, optimizer=None):
+            model = model or make(moody)
+            optimizer = optimizer or relay.optim.adam(model, lr=relay.optim.schedules.linear(0.1, 0.05, 9))
+            options = {"batch_size": 4, "checkpoint": folder, "optimizer": optimizer, "verbose": False}
+            of = relay(executor="interpreter")(moody_loss)
+            relay.fit(model, of, data(), epochs, callbacks=[Halve()], **options)
+            return model, optimizer
+
+        whole = run(3, None)
+        for again in (run(1, tmp_path), run(2, tmp_path)):
+            model, optimizer = run(3, tmp_path / str(again[1].lr), *run(1, tmp_path / str(again[1].lr)))
+            for a, b in zip((*whole[0].arrays, *whole[1].arrays), (*model.arrays, *optimizer.arrays), strict=True):
+                np.testing.assert_array_equal(a, b)
+            assert optimizer.lr == whole[1].lr
+        model, optimizer = run(3, tmp_path)
+        assert same(whole[0], model)
+        optimizer.lr = 0.3
+        with pytest.raises(ValueError, match=r"lr=0\.3, beta1.*a callback sets run\.optimizer\.lr"):
+            run(3, tmp_path, model, optimizer)
 
 
 PROGRAM = """
@@ -644,6 +709,26 @@ class TestData:
         for name, value in (("epochs", -1), ("accumulate", 0), ("early_stopping", 0), ("accumulate", 1.5)):
             with pytest.raises(ValueError_, match=f"fit: {name}={value} is an int of at least"):
                 fit(**{name: value})
+
+
+MASKED = np.ma.array(data()[0], mask=data()[0] > 1)
+
+
+@pytest.mark.parametrize(
+    "examples",
+    [
+        (MASKED, data()[1]),
+        (data()[0], np.ma.array(data()[1])),
+        relay.data.batches(lambda: zip(MASKED, data()[1], strict=True), 4),
+        [*zip(MASKED, data()[1], strict=True)],
+    ],
+    ids=["inputs", "targets", "stream", "examples"],
+)
+def test_masked_arrays_are_refused(examples):
+    """Their masks would be lost."""
+    size = {"batch_size": None} if isinstance(examples, relay.data.batches((1.0 * data()[0],)).__class__) else {}
+    with pytest.raises(TypeError_, match="a MaskedArray calculates by rules of its own.*which drops the mask"):
+        fit(examples=examples, **size)
 
 
 class TestPrecision:

@@ -3,6 +3,10 @@
 from __future__ import annotations
 
 import os
+import signal
+import subprocess
+import sys
+import textwrap
 from pathlib import Path
 
 import pytest
@@ -47,6 +51,46 @@ def test_a_failure_leaves_the_old_file(tmp_path, monkeypatch, failure):
     with pytest.raises(type(failure)):
         files.write_atomically(path, b"new" * 1000)
     assert path.read_bytes() == b"old"
+    assert [p.name for p in tmp_path.iterdir()] == ["file"]
+
+
+def gone() -> int:
+    """The number of a process that has ended."""
+    process = subprocess.Popen([sys.executable, "-c", ""])
+    process.wait()
+    return process.pid
+
+
+def test_what_killed_writers_left_is_removed(tmp_path):
+    path, dead = tmp_path / "file", gone()
+    left, others = tmp_path / f".file.{dead}.0123abcd.tmp", [
+        tmp_path / f".file.{os.getpid()}.0123abcd.tmp",
+        tmp_path / f".other.{dead}.0123abcd.tmp",
+        tmp_path / f".file.{dead}.note",
+        tmp_path / "file.0123abcd.tmp",
+    ]  # fmt: skip
+    for name in (left, *others):
+        name.write_bytes(b"half")
+    with open(left, "rb") as held:  # by a writer whose number means nothing here
+        assert files.hold(held.fileno())
+        files.write_atomically(path, b"one")
+        assert left.exists()
+    files.write_atomically(path, b"two")
+    assert path.read_bytes() == b"two" and not left.exists() and all(other.exists() for other in others)
+
+
+def test_a_writer_that_is_killed(tmp_path):
+    """By a signal that nothing can handle, in the middle of a write: the next one leaves no trace of it."""
+    program = """
+        import os, signal, sys
+        from myia_relay.utils import files
+        files.os.fsync = lambda file: os.kill(os.getpid(), signal.SIGKILL)
+        files.write_atomically(sys.argv[1], b"half")
+    """
+    path = tmp_path / "file"
+    process = subprocess.run([sys.executable, "-c", textwrap.dedent(program), path], timeout=300)
+    assert process.returncode == -signal.SIGKILL and len(list(tmp_path.iterdir())) == 1
+    files.write_atomically(path, b"whole")
     assert [p.name for p in tmp_path.iterdir()] == ["file"]
 
 

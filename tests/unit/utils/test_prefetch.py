@@ -14,6 +14,7 @@ import traceback
 
 import pytest
 
+from myia_relay.utils import prefetch
 from myia_relay.utils.prefetch import Prefetched
 
 
@@ -120,6 +121,29 @@ def test_close_waits_for_the_thread():
     assert source.closed and not threads()
     assert next(iterator, None) is None
     iterator.close()
+
+
+def test_whoever_leaves_the_loop_does_not_wait_for_a_source_that_waits(monkeypatch):
+    """Ctrl-C while a generator blocks: the loop ends at once, and the thread when the generator goes on."""
+    monkeypatch.setattr(prefetch, "BUSY_SECONDS", 0.05)
+    waits, entered, ended = threading.Event(), threading.Event(), threading.Event()
+
+    def blocking():
+        try:
+            yield 1
+            entered.set()
+            waits.wait(60)
+            yield 2
+        finally:
+            ended.set()
+
+    iterator = Prefetched(blocking(), 3)
+    assert next(iterator) == 1 and entered.wait(60)
+    iterator.close(0.05)
+    assert not ended.is_set() and next(iterator, None) is None
+    prefetch._close_all()
+    waits.set()
+    assert ended.wait(60)
 
 
 def _in_child(connection, iterator) -> None:

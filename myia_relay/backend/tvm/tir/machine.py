@@ -47,7 +47,12 @@ def linked(objects: tuple[bytes, ...], payload: bytes = b"") -> bytes:
 
 
 def object_of(built: Any) -> bytes:
-    """A module as a relocatable object file."""
+    """A module as a relocatable object file: through memory where the system has that, so that a process which is killed leaves no
+    file."""
+    if hasattr(os, "memfd_create") and os.path.exists("/proc/self/fd"):
+        with open(os.memfd_create("myia_relay.o"), "rb") as file:
+            built.write_to_file(f"/proc/self/fd/{file.fileno()}", "o")
+            return file.read()
     fd, path = tempfile.mkstemp(suffix=".o", prefix="myia_relay.")
     try:
         os.close(fd)
