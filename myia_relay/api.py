@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 
 from .abstract.families import FieldError, Misfit
-from .abstract.types import Data, Scalar, Type
+from .abstract.types import Array, Data, List, Scalar, Type
 from .cache.cutting import SliceCuts
 from .cache.programs import find
 from .cache.programs import keep as keep_in_file
@@ -312,8 +312,9 @@ class Relay(Inspectable, Remade):
             and not program.hidden
             and not self.static
         )
-        scalar_out = program.result.tag == "dyn" and isinstance(program.result.info, Scalar)
-        if not (plain and scalar_out):
+        # What native code returns is what the caller gets; the other executors have lists that keep their versions.
+        whole = Scalar | Array | List if self.options["executor"] == "native" else Scalar
+        if not (plain and program.result.tag == "dyn" and isinstance(program.result.info, whole)):
             return
         run, dependencies = getattr(compiled.run, "call", compiled.run), program.dependencies
         ints = [k for k, t in enumerate(types_) if t is int]

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from .abstract.families import check_tree
+from .abstract.structures import to_python
 from .abstract.types import Array, Data, List, Ref, Struct, tuple_of
 from .infer.arguments.arguments import python_value
 from .infer.engine.program import Program
@@ -196,8 +197,12 @@ def finisher(compiled: Compiled) -> Callable[[list], Any] | None:
     result, plain = compiled.program.result, not compiled.program.hidden
     kinds = [kind for kind, _ in compiled.returned]
     if plain and "arg" not in kinds:
-        if result.tag == "dyn" and not isinstance(result.info, List):
-            return lambda leaves: run(*leaves)
+        if result.tag == "dyn":
+            return (
+                (lambda leaves: to_python(run(*leaves)))
+                if isinstance(result.info, List)
+                else lambda leaves: run(*leaves)
+            )
         plain = all(p.tag == "dyn" and not isinstance(p.info, List) for p in result.parts)
         if result.tag == "seq" and not isinstance(result.info, List) and plain and len(result.parts) > 1:
             kind, fields, _ = result.info

@@ -47,7 +47,7 @@ from .area import (
 from .arguments import conform
 from .caller import Writer
 from .heap import Heap, heap
-from .lists import release
+from .lists import RELEASE, many_blocks, release
 from .memory_checks import HEAP, VIOLATED, MemoryChecks
 from .sites import Site
 from .stack import continue_deeper, stack_limit
@@ -138,6 +138,7 @@ class Entry:
         self.main = code.packed("main")
         guarded = signature.checks is not None and signature.checks.guarded
         self.give_back = guards.free if guarded else free  # of the allocator that the code uses
+        self.has_release = many_blocks(signature.output) and signature.checks is None
         self.kinds: list[str] = []  # types of the arguments of `main`: "d" or "q", as in `struct`
         self.own: int | None = None  # the index of the area's own address among them
         self.call = Writer(self, into=False).function()
@@ -242,7 +243,10 @@ class Entry:
     def release_lists(self, area: tuple) -> None:
         """Free the lists of a call whose results have been read."""
         head: Any = self.signature.list_head  # there is one: else the caller has no `release`
-        release(area[2], head, self.give_back)
+        if self.has_release:
+            self.code.invoke(RELEASE, area[0])
+        else:
+            release(area[2], head, self.give_back)
 
     def broken(self, area: tuple) -> None:
         """Native code refused its arguments: a mistake of ours.

@@ -5,22 +5,57 @@
 The blocks of a call are chained. An entry consists of the leaves of its type: a number alone as it is in an array,
 otherwise 8 bytes for a number or list, arrays inline. `backend/tvm/host/lists.py` is the other side: how compiled code
 makes and changes them.
+
+Idea of the conversion: entries of one type are equal pieces of memory, which `struct` and NumPy read at once. The lists in the
+entries of a list are read together, however many they are: their blocks lie anywhere, but NumPy can gather from all of memory
+as from an array. What is read is then cut into the single lists.
 """
 
 from __future__ import annotations
 
 import ctypes
+import functools
+import itertools
+import math
+import struct
 from typing import Any
 
 import numpy as np
 
+from ...abstract.assembly import assembler
 from ...abstract.dims import DimLike, known_size
-from ...abstract.structures import rebuild
-from ...abstract.types import Array, Data, Leaf, List, NoneT, Scalar, Struct, Type, Undefined, leaves, numpy_dtype
+from ...abstract.types import (
+    Array,
+    Data,
+    Leaf,
+    List,
+    NoneT,
+    Scalar,
+    Struct,
+    Type,
+    Undefined,
+    holds,
+    leaves,
+    numpy_dtype,
+)
+from ...utils.collector import resting
 from ...utils.errors import LoweringError
 
 PREVIOUS, NEXT, COUNT, LENGTH, CAPACITY = range(5)  # words of a block
 HEADER = 48  # bytes before the entries
+RELEASE = "release"  # the function of a program that frees its lists, where it has one
+FEW = 24  # lists that are read one by one, which is quicker than to gather them
+LONG = 64  # entries from which on a list is worth a look of its own
+FROM = 500  # entries from which on the collector would look at the same ones again and again
+_CODES = {"float64": "d", "int64": "q", "bool": "?"}  # of Python's numbers, as in `struct`
+_view = ctypes.PYFUNCTYPE(ctypes.py_object, ctypes.c_void_p, ctypes.c_ssize_t, ctypes.c_int)(
+    ("PyMemoryView_FromMemory", ctypes.pythonapi)
+)
+
+
+def memory(address: int, size: int) -> memoryview:
+    """The bytes from an address on, to be read as long as nobody frees them."""
+    return _view(address, size, 0x100)  # PyBUF_READ
 
 
 def is_number(t: Type) -> bool:
@@ -56,45 +91,130 @@ def word(address: int, k: int) -> int:
 
 
 def read(address: int, t: List) -> list:
-    """The list in a block. 10 to 20 ns an entry that is a number."""
+    """The list in a block. As long as CPython would take to make it."""
     count = word(address, LENGTH)
-    types, offsets, size = entry_layout(t.elem)
-    if not count:
-        return []
-    record = known_size(size)
-    if not record:  # entries that are all None
-        return [_assembled(t.elem, iter([None] * len(types))) for _ in range(count)]
-    block: Any = (ctypes.c_char * (count * record)).from_address(
-        address + HEADER
-    )  # a buffer; type stubs declare that from 3.12 on
-    raw = np.frombuffer(block, np.uint8).reshape(count, record)
-    columns = [_column(raw, known_size(at), leaf) for at, leaf in zip(offsets, types, strict=True)]
-    if not isinstance(t.elem, Struct):
-        return columns[0]
-    return [_assembled(t.elem, iter(row)) for row in zip(*columns, strict=True)]
+    if count < FROM:
+        return _entries(t.elem).list(address, count)
+    with resting():  # nothing that is made here is garbage
+        return _entries(t.elem).list(address, count)
+
+
+@functools.lru_cache(maxsize=1024)
+def _entries(t: Type) -> _Entries:
+    return _Entries(t)
+
+
+class _Entries:
+    """Reads entries of a type."""
+
+    def __init__(self, t: Type):
+        types, offsets, size = entry_layout(t)
+        self.record = known_size(size)
+        self.assemble = assembler(t)
+        self.alone = not isinstance(t, Struct)
+        self.kept = [
+            (leaf, known_size(at))
+            for leaf, at in zip(types, offsets, strict=True)
+            if not isinstance(leaf, NoneT | Undefined)
+        ]
+        self.code: struct.Struct | None = None
+        self.cast: Any = None
+        self.rows: tuple[np.dtype, tuple[int, ...]] | None = None
+        dtypes = [
+            leaf.dtype for leaf, _ in self.kept if isinstance(leaf, Scalar) and leaf.weak and leaf.dtype in _CODES
+        ]
+        if not dtypes or len(dtypes) != len(self.kept):
+            return
+        if self.alone:
+            self.cast = _CODES[dtypes[0]]
+        elif dtypes[0] != "bool" and (shape := _rows(t, self.kept[0][0])) is not None:
+            self.rows = np.dtype(dtypes[0]), shape
+        else:
+            self.code = struct.Struct("=" + "".join("?7x" if d == "bool" else _CODES[d] for d in dtypes))
+
+    def list(self, address: int, count: int) -> list:
+        """The entries of a block."""
+        if not count:
+            return []
+        return self.of(memory(address + HEADER, count * self.record), count)
+
+    def of(self, raw: memoryview, count: int) -> list:
+        """Entries that lie one behind the other."""
+        if self.cast is not None:
+            return raw.cast(self.cast).tolist()
+        if self.rows is not None:
+            dtype, shape = self.rows
+            return np.frombuffer(raw, dtype).reshape(count, *shape).tolist()
+        if self.code is not None:
+            return self.assemble(self.code.iter_unpack(raw))
+        if not self.kept:
+            return [None] * count if self.alone else self.assemble(itertools.repeat((), count))
+        records = np.frombuffer(raw, np.uint8).reshape(count, self.record)
+        columns = [_column(records, at, leaf) for leaf, at in self.kept]
+        return columns[0] if self.alone else self.assemble(zip(*columns, strict=True))
+
+
+def _rows(t: Type, leaf: Type) -> tuple[int, ...] | None:
+    """The shape of a list of lists of such leaves, all of one length at each depth; None for other types."""
+    if t == leaf:
+        return ()
+    if not isinstance(t, Struct) or t.kind != "list" or len(set(t.elems)) != 1:
+        return None
+    inner = _rows(t.elems[0], leaf)
+    return None if inner is None else (len(t.elems), *inner)
 
 
 def _column(raw: np.ndarray, at: int, t: Type) -> list:
     """A leaf of all entries."""
-    if isinstance(t, NoneT | Undefined):
-        return [None] * len(raw)
     if isinstance(t, List):
-        return [read(a, t) for a in _numbers(raw, at, np.dtype(np.int64), ()).tolist()]
+        return _lists(_numbers(raw, at, np.dtype(np.int64), ()), t)
     assert isinstance(t, Leaf)
     dtype = numpy_dtype(t.dtype)
     if isinstance(t, Array):
-        return [np.array(a) for a in _numbers(raw, at, dtype, () if is_number(t) else t.shape)]
+        return list(map(np.array, _numbers(raw, at, dtype, t.shape)))
     numbers = _numbers(raw, at, dtype, ())
-    return numbers.tolist() if isinstance(t, Scalar) and t.weak else list(numbers)
+    return numbers.tolist() if t.weak else list(numbers)
 
 
 def _numbers(raw: np.ndarray, at: int, dtype: np.dtype, shape: tuple) -> np.ndarray:
-    size = dtype.itemsize * int(np.prod(shape, dtype=np.int64))
+    size = dtype.itemsize * math.prod(shape)
+    if not size:
+        return np.empty((len(raw), *shape), dtype)
     return np.ascontiguousarray(raw[:, at : at + size]).view(dtype).reshape(len(raw), *shape)
 
 
-def _assembled(t: Type, leaves: Any) -> Any:
-    return rebuild(t, [_assembled(e, leaves) for e in t.elems]) if isinstance(t, Struct) else next(leaves)
+def _lists(addresses: np.ndarray, t: List) -> list[list]:
+    """The lists in blocks."""
+    entries, count = _entries(t.elem), len(addresses)
+    if count <= FEW:
+        return [entries.list(a, word(a, LENGTH)) for a in addresses.tolist()]
+    low = int(addresses.min())
+    span = int(addresses.max()) - low + HEADER
+    at = addresses - low
+    counts = np.ndarray(span // 8, np.int64, memory(low, span))[(at >> 3) + LENGTH]
+    ends = counts.cumsum()
+    total = int(ends[-1])
+    if total >= LONG * count:
+        return [entries.list(a, n) for a, n in zip(addresses.tolist(), counts.tolist(), strict=True)]
+    starts = ends - counts
+    flat = []
+    record = entries.record
+    if total and not record:
+        flat = entries.of(memory(low, 0), total)
+    elif total:
+        unit = min(record, 8)
+        span = int((at + counts * record).max()) + HEADER
+        every = np.ndarray((span - record) // unit + 1, f"V{record}", memory(low, span), 0, (unit,))
+        index = np.repeat((at + HEADER) // unit - starts * (record // unit), counts)
+        index += np.arange(0, total * (record // unit), record // unit)
+        gathered: Any = every[index].view(np.uint8)  # a buffer; type stubs declare that from 3.12 on
+        flat = entries.of(memoryview(gathered), total)
+    return [flat[i:j] for i, j in zip(starts.tolist(), ends.tolist(), strict=True)]
+
+
+def many_blocks(output: Type) -> bool:
+    """Whether what a program returns has lists in lists: freeing them one by one would take longer than making them."""
+    return any(isinstance(t, List) and holds(t.elem, List) for t in leaves(output))
 
 
 def release(ints: Any, head: int, free: Any) -> None:
@@ -111,4 +231,4 @@ def release(ints: Any, head: int, free: Any) -> None:
         free(ctypes.c_void_p(address))
 
 
-__all__ = ["entry_layout", "read", "release"]
+__all__ = ["entry_layout", "many_blocks", "read", "release"]

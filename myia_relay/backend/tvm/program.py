@@ -47,6 +47,7 @@ from ...utils.errors import LoweringError
 from ..native.area import LAYOUT
 from ..native.entry import Entry, ProgramSignature
 from ..native.library import supported
+from ..native.lists import RELEASE, many_blocks
 from ..native.memory_checks import MemoryChecks
 from ..native.standalone import StandaloneCode, TargetMachine
 from ..native.timing import Timing
@@ -124,7 +125,7 @@ def compile_program(graph: Graph, *, options: dict[str, Any] | None = None) -> N
 def _standalone(graph: Graph, machine_: TargetMachine) -> Any:
     """A program that runs without Python: its object files, and what the caller has to know."""
     with pipeline.made_for(machine_):
-        writer = _Main(plan_lanes(WidenBfloat16()(graph), wide=pipeline.vector_bytes() >= 64), {}, by_object=False)
+        writer = _Main(plan_lanes(WidenBfloat16()(graph), wide=pipeline.vector_bytes() >= 64), {}, standalone=True)
         module = writer.module()
     base: Any = pipeline.host_target().attrs
     attrs: dict[str, Any] = {"kind": "llvm", "cl-opt": ["-enable-tbaa:bool=0", "-memdep-block-scan-limit:uint=20"]}
@@ -232,7 +233,7 @@ def _bytes(n: Any) -> int:
 class _Main:
     """Builds the main function of a program."""
 
-    def __init__(self, graph: Graph, options: Mapping[str, Any], by_object: bool | None = None):
+    def __init__(self, graph: Graph, options: Mapping[str, Any], standalone: bool = False):
         self.graph = graph
         self.lowering = Lowering()
         self.lowering.ranges = analyse(graph)
@@ -255,7 +256,8 @@ class _Main:
         self.block: Block = self.lowering.block
         self.params: list[Any] = []
         self.incoming: list[Any] = []  # statements that read the arguments from the state area, where there are many
-        self.by_object = layout.supported() if by_object is None else by_object
+        self.standalone = standalone
+        self.by_object = layout.supported() and not standalone
         self.arrays: list[tuple[layout.Expected, Any]] = []  # the array arguments and their memory
         self.descr_slots: dict[str, int] = {}
         self.presets: dict[int, Any] = {}
@@ -515,6 +517,8 @@ class _Main:
         main = pipeline.prim_func(params, body, noalias=False).with_attr("global_symbol", "main")
         functions = {**lowering.functions, **self.private}
         functions[tvm.ir.GlobalVar("main")] = main
+        if many_blocks(self.graph.output.type) and self.watch is None and not self.standalone:
+            functions[tvm.ir.GlobalVar(RELEASE)] = lists.release(lowering)
         if self.watch is not None:
             module, self.checked = bounds.checked(tvm.IRModule(functions), self.watch.finish())
             return module

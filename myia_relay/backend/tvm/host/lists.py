@@ -17,10 +17,11 @@ from ....ir.node import Apply, Node
 from ....opt.analysis.fusion import is_scalar
 from ....utils.errors import LoweringError
 from ...native.area import NO_MEMORY
-from ...native.lists import CAPACITY, COUNT, HEADER, LENGTH, NEXT
+from ...native.lists import CAPACITY, COUNT, HEADER, LENGTH, NEXT, RELEASE
 from ..kernels.kernel import flat_buffer, pointer_type, view_pointer
 from ..plan import ITEM, View
 from ..tir.block import Block, call, const, dtype_of, idx, load
+from ..tir.pipeline import prim_func
 from .control import flatten, unflatten
 from .list_blocks import (
     MANY,
@@ -29,6 +30,7 @@ from .list_blocks import (
     drop,
     dup,
     dup_entries,
+    int_param,
     made,
     own_function,
     plus,
@@ -383,11 +385,24 @@ def reset(lowering: Any) -> list[Any]:
     block, lists = Block(), lowering.lists
     ints = lowering.state.ints
     block.store(ints, idx(MANY), lists.empty + COUNT)
+    _free_chain(block, lists, ints)
+    return [block.stmt()]
+
+
+def _free_chain(block: Block, lists: Any, ints: Any) -> None:
+    """Free all blocks of a chain."""
     with block.while_(tirx.NE(load(ints, lists.head), idx(0))):
         address = block.let(load(ints, lists.head))
         block.store(ints, load(words(block, address), NEXT), lists.head)
         block.emit(tirx.Evaluate(tirx.call_extern("int32", "free", pointer(address))))
-    return [block.stmt()]
+
+
+def release(lowering: Any) -> Any:
+    """The function of the state area's address that frees the blocks of a call whose results have been read."""
+    area, block = int_param("area"), Block()
+    ints = words(block, area)
+    _free_chain(block, shared(lowering), ints)
+    return prim_func([area], block.stmt(), noalias=False).with_attr("global_symbol", RELEASE)
 
 
 RULES = {
