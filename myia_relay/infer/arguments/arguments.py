@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import functools
 import operator
-from array import array
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
@@ -13,6 +12,7 @@ import numpy as np
 from ...abstract.annotations import Rows, TensorAnnotation
 from ...abstract.declared import Constructed
 from ...abstract.dims import symbol
+from ...abstract.disassembly import Uneven, numbers
 from ...abstract.families import annotation_type, family_of
 from ...abstract.structures import rebuild as rebuild_value
 from ...abstract.structures import to_python
@@ -70,21 +70,20 @@ class ReturnedFunction:
         return f"<compiled function {self.__name__}>"
 
 
-CODES = {float: "d", int: "q"}  # type codes of `array.array`
-
-
 def as_numbers(values: list) -> np.ndarray | None:
-    """A list of Python numbers of one type as an array; None for other lists. About 20 ns an entry.
+    """A list of Python numbers of one type as an array; None for other lists.
 
     Raises:
         OverflowError: an int that does not fit into 64 bits.
     """
-    if not values or type(values[0]) not in PLAIN or len(kinds := set(map(type, values))) > 1:
+    if not values or type(values[0]) not in PLAIN:
         return None
-    (kind,) = kinds
-    if kind is bool:
-        return np.frombuffer(bytearray(values), np.bool_)
-    return np.frombuffer(array(CODES[kind], values), np.float64 if kind is float else np.int64)
+    try:
+        return numbers(values)
+    except Uneven as error:
+        if error.big:
+            raise OverflowError(str(error)) from None
+        return None
 
 
 FEW = 4  # ints in a tuple: fewer are checked faster one by one
