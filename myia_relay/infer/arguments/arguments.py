@@ -20,7 +20,7 @@ from ...abstract.types import NONE, Array, Data, List, Scalar, Struct
 from ...ir.build import type_of_constant
 from ...library.complex_numbers import Complex
 from ...utils.arrays import require_plain_array
-from ...utils.errors import OverflowError_, ShapeError, TypeError_, ValueError_
+from ...utils.errors import InternalError, OverflowError_, ShapeError, TypeError_, ValueError_
 from ...utils.raising import format_parts
 from ..values.protocols import is_named_tuple, is_named_tuple_class
 from ..values.treedef import ConstInfo, Identity, TreeDef, rebuild
@@ -457,6 +457,7 @@ def python_value(treedef: TreeDef, leaves: Iterator):
 
     Raises:
         TypeError_: it exists in compiled code only.
+        InternalError: there is none.
     """
     tag, info = treedef.tag, treedef.info
     if tag == "dyn":
@@ -471,8 +472,8 @@ def python_value(treedef: TreeDef, leaves: Iterator):
         parts = [python_value(p, leaves) for p in treedef.parts]
 
         return rebuild_value(Struct(info[0], (NONE,) * len(parts), info[1], info[2]), parts)
-    if tag == "never":
-        return None
+    if tag == "never":  # a program that ends without its result, which must not be taken for None
+        raise InternalError("the backend", "the program has ended, and is one that does not return")
     if tag == "choice":
         which, *options = treedef.parts
         place = next(leaves)

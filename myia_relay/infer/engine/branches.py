@@ -92,6 +92,8 @@ async def branch(
         for i, region in enumerate(regions):
             region.at(node.origin)
             region.graph.output = pack(region, conform(region, leaving(i), treedef))
+            if values[i] is NEVER:
+                engine.unreturning.add(region.graph)
         give_imports(apply, (condition.node,), regions)
 
     if len(done) == 2:

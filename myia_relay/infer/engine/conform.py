@@ -27,6 +27,7 @@ from ..values.treedef import (
     unknown,
 )
 from ..values.values import (
+    AtVal,
     Bound,
     ClosureVal,
     Derived,
@@ -50,8 +51,10 @@ from .frames import Frame, emit
 from .records import adapt
 
 
-def parts_of(value: Text | Raised | SliceVal | Iter) -> tuple[Val, ...]:
-    """The parts of a string, an exception, a slice or an iterator, as in its treedef."""
+def parts_of(value: Text | Raised | SliceVal | Iter | AtVal) -> tuple[Val, ...]:
+    """The parts of a string, an exception, a slice, an iterator or a `relay.at(x)`, as in its treedef."""
+    if isinstance(value, AtVal):
+        return (value.array,) if value.index is None else (value.array, value.index)
     if isinstance(value, Text):
         return value.operands
     if isinstance(value, Raised):
@@ -88,7 +91,7 @@ def conform(frame: Frame, value: Val, treedef: TreeDef) -> list[Node]:
                 go(part, part_treedef)
         elif isinstance(value, Bound | Derived):
             go(value.receiver if isinstance(value, Bound) else value.function, treedef.parts[0])
-        elif isinstance(value, Text | Raised | SliceVal | Iter):
+        elif isinstance(value, Text | Raised | SliceVal | Iter | AtVal):
             for part, part_treedef in zip(parts_of(value), treedef.parts, strict=True):
                 go(part, part_treedef)
         elif treedef.parts:

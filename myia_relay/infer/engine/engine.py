@@ -48,6 +48,7 @@ from .annotations import check_arguments, check_result
 from .conflicts import refuse_in_place
 from .conform import conform, entering, function_leaf, leaving, widened
 from .dependencies import HIDDEN, WHOLE, Dependency, Hidden, code_of, content, refuse_nesting, type_of_hidden
+from .endings import require_ends
 from .frames import Ambient, Frame, Specialisation, SpecialisationSource, explode, is_active, located, pack, packed_type
 from .iterators import note_made, use_up
 from .program import Outermost, Program, require_returnable
@@ -118,6 +119,7 @@ class Engine:
             handing.Handed
         ] = []  # calls that may return their arguments, until it is known whether they do
         self.kept: list[handing.AfterCall] = []  # arguments after calls that have changed them
+        self.unreturning: set[Graph] = set()  # graphs that are taken not to return; see `infer.engine.endings`
         self.suspected: list[tuple] = []  # changes in place that may be seen; see `infer.engine.conflicts`
         self.outermost = Outermost()  # the function that Python calls; see `infer.language.procedures`
 
@@ -157,6 +159,9 @@ class Engine:
         treedef = tree_structure(result, nodes, keep_constants=False, capture=frame.captured)
         require_returnable(treedef)
         params.output = pack(frame, nodes)
+        if result is NEVER:
+            self.unreturning.add(params)
+        require_ends(params, self.unreturning)
         # The parameters of a model have none while its specification is being found.
         hidden = [self.hidden[key] for key in spec.implicit if key in self.hidden]
         return Program(params, treedef, hidden, list(self.dependencies.values()), tuple(self.outermost.changes))
@@ -200,6 +205,7 @@ class Engine:
         self.loop = Loop(self.break_deadlock)
         self.specs, self.joins, self.late_errors, self.functions = {}, [], [], Functions()
         self.shared.clear()
+        self.unreturning.clear()
         self.suspected.clear()
         self.handed.clear()
         self.kept.clear()
@@ -557,6 +563,8 @@ class Engine:
             else:
                 spec.result = treedef
             spec.graph.output = pack(frame, nodes)
+            if result is NEVER:
+                self.unreturning.add(spec.graph)
             spec.complete_calls()
             spec.told = spec.told if spec.known.done else len(spec.implicit)
             self.loop.resolve(spec.known)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import operator
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -13,7 +14,7 @@ from ...ir.node import Apply
 from ...ir.prim import REGISTRY
 from ...library.in_place import CHANGING
 from ...library.rows import change_rows, combine_rows, put_rows
-from ...prims.api.array_indices import by_positions, masked, rows_written, without_slices
+from ...prims.api.array_indices import Masked, by_positions, masked, rows_written, without_slices
 from ...prims.api.promotion import fit, operand
 from ...prims.api.subscripts import fitted, masks_as_positions
 from ...prims.api.subscripts import getitem as get_part
@@ -29,7 +30,7 @@ from ..engine.conform import promoted
 from ..engine.engine import Engine
 from ..engine.frames import Frame
 from ..engine.handing import note_places
-from ..engine.unions import each_option
+from ..engine.unions import each_option, without_choices
 from ..objects import lists
 from ..objects.advice import SYMBOLS
 from ..objects.attributes import UPDATES
@@ -39,34 +40,65 @@ from ..objects.structures import dict_key, get, to_argument
 from ..values.kinds import is_list, is_run_time
 from ..values.sharing import arrays_of, lists_of
 from ..values.treedef import describe
-from ..values.values import NEVER, AtVal, Chosen, Dyn, Seq, SliceVal, Static, Val
+from ..values.values import NEVER, AtVal, Chosen, Dyn, Seq, SliceVal, Static, TaggedUnion, Val
 from .registry import handles
 
 
-def to_change(engine: Engine, frame: Frame, value: Val, index: Val) -> Val:
-    """The `x[index]` of `x[index] += v`."""
-    if isinstance(value, Dyn) and isinstance(value.type, Array):
-        part = masked(frame.builder, frame.var(value), index_argument(engine, frame, index))
-        if part is not None:
-            return Chosen(part)
-    return get(engine, frame, value, index)
+def _is_chosen_by_mask(engine: Engine, frame: Frame, value: Val, index: Val) -> bool:
+    """Whether `value` may be an array, and `index` one with a mask."""
+    values, indices = ((v.options if isinstance(v, TaggedUnion) else (v,)) for v in (value, index))
+    return any(isinstance(v, Dyn) and isinstance(v.type, Array) for v in values) and any(map(_has_mask, indices))
+
+
+def _has_mask(index: Val) -> bool:
+    if isinstance(index, TaggedUnion):
+        return any(map(_has_mask, index.options))
+    if isinstance(index, Seq) and index.kind in ("tuple", "list"):
+        return any(map(_has_mask, index.elems))
+    return isinstance(index, Dyn) and isinstance(index.type, Array) and index.type.dtype == "bool"
 
 
 async def changed(engine: Engine, frame: Frame, op: Any, value: Chosen, other: Val, origin: Origin) -> Val:
-    """Apply `x[mask] op= other` to the selected part, before it is written.
+    """Apply `x[mask] op= other` to the selected part, which changes the whole array."""
+
+    async def change(region: Frame, values: list[Val]) -> Val:
+        array, index, given = values
+        return await _changed_where(engine, region, op, Chosen(array, index, value.node), given, origin)
+
+    whole = await without_choices(engine, frame, [value.array, value.index, other], change)
+    return NEVER if whole is NEVER else replace(value, new=whole)
+
+
+async def _changed_where(engine: Engine, frame: Frame, op: Any, value: Chosen, other: Val, origin: Origin) -> Val:
+    """An array that `x[mask] op= other` has changed; none of the values is a choice.
 
     Raises:
         TypeError_: `other` is no number or array.
     """
+    array, index = value.array, value.index
+    at, part = index, None
+    if isinstance(array, Dyn) and isinstance(array.type, Array):
+        at = index_argument(engine, frame, index)
+        part = masked(frame.builder, frame.var(array), at)
+    if part is None:
+        old = entry_to_change(engine, frame, value.node, array, index)
+        return await set_item(
+            engine, frame, array, index, await engine.call(frame, Static(op), [old, other], {}, origin)
+        )
     if not isinstance(other, Dyn) or not isinstance(other.type, Array | Scalar):
         raise TypeError_(f"a part of an array cannot be changed by {describe(other)}")
-    if isinstance(other.type, Array) and not value.part.takes(frame.var(other)):
-        # A value for each chosen element: the elements are taken out, and put back by `set_item`.
-        old = lift(engine, frame, get_part(frame.builder, value.part.x, value.part.given))
-        return await engine.call(frame, Static(op), [old, other], {}, origin)
-    new = await engine.call(frame, Static(op), [Dyn(value.part.part.node), other], {}, origin)
+    if part.takes(frame.var(other)):
+        new = await engine.call(frame, Static(op), [Dyn(part.part.node), other], {}, origin)
+        return _replaced(frame, part, new)
+    # A value for each chosen element: the elements are taken out, and put back.
+    old = lift(engine, frame, get_part(frame.builder, part.x, part.given))
+    return await set_item(engine, frame, array, at, await engine.call(frame, Static(op), [old, other], {}, origin))
+
+
+def _replaced(frame: Frame, part: Masked, new: Val) -> Val:
+    """The array with the part that a mask selects taken from `new`."""
     assert isinstance(new, Dyn)
-    return Chosen(value.part, frame.var(new))
+    return Dyn(part.replaced(frame.builder, fit(frame.builder, frame.var(new), part.x.dtype)).node)
 
 
 async def set_item(engine: Engine, frame: Frame, value: Val, index: Any, new: Val) -> Val:
@@ -82,8 +114,6 @@ async def set_item(engine: Engine, frame: Frame, value: Val, index: Any, new: Va
         fields = value.fields if key in value.fields else (*value.fields, key)
         items = dict(zip(value.fields, value.elems, strict=True)) | {key: new}
         return Seq("dict", tuple(items[f] for f in fields), fields)
-    if isinstance(new, Chosen):
-        return lift(engine, frame, new.part.replaced(frame.builder, fit(frame.builder, new.new, new.part.x.dtype)))
     if isinstance(value, Dyn) and isinstance(value.type, Array):
         new = _numbers(engine, frame, value.type.dtype, new)
     if isinstance(value, Dyn) and isinstance(value.type, Array) and isinstance(new, Dyn):
@@ -126,13 +156,18 @@ async def updated(engine: Engine, frame: Frame, value: AtVal, name: str, args: l
     """`relay.at(x)[i].set(v)`, `.add(v)`, ...: a new array with one part changed."""
     (new,) = args
     assert value.index is not None
-    function, array = UPDATES[name], value.array
-    if function is None or not isinstance(array, Dyn) or not isinstance(array.type, Array):
-        if function is not None:
-            old = get(engine, frame, array, value.index)
-            new = await engine.call(frame, Static(function), [old, new], {}, origin)
-        return await set_item(engine, frame, array, value.index, new)
-    return await combined(engine, frame, array, value.index, function, new, origin)
+    function = UPDATES[name]
+
+    async def update(region: Frame, values: list[Val]) -> Val:
+        array, index, new = values
+        if function is None or not isinstance(array, Dyn) or not isinstance(array.type, Array):
+            if function is not None:
+                old = get(engine, region, array, index)
+                new = await engine.call(region, Static(function), [old, new], {}, origin)
+            return await set_item(engine, region, array, index, new)
+        return await combined(engine, region, array, index, function, new, origin)
+
+    return await without_choices(engine, frame, [value.array, value.index, new], update)
 
 
 async def combined(
@@ -162,7 +197,7 @@ async def combined(
         result = await engine.call(frame, Static(function), [Dyn(part.part.node), *operands], {}, origin)
         assert isinstance(result, Dyn)
         _require_fit(result, dtype, cast)
-        return await set_item(engine, frame, array, i, Chosen(part, frame.var(result)))
+        return _replaced(frame, part, result)
     by_rows = part is None and by_positions(i)
     if by_rows and (parts := without_slices(i)) is not None:
         outer, inner = parts
@@ -255,11 +290,23 @@ def can_cast(source: str, target: str) -> bool:
 
 
 @handles(S.item_to_change)
-@each_option((1, 0))
-async def item_to_change(engine: Engine, frame: Frame, node: Apply, values: list[Val]) -> Val:
+async def item_to_change(engine: Engine, frame: Frame, node: Apply) -> Val:
     """The `x[i]` of `x[i] += v`."""
-    entry = to_change(engine, frame, *values)
-    refuse_shared_entry(engine, frame, node, values[0], entry)
+    value, index = [engine.value(frame, a) for a in node.args]
+    if _is_chosen_by_mask(engine, frame, value, index):
+        return Chosen(value, index, node)
+    return await _item_to_change(engine, frame, node)
+
+
+@each_option((1, 0))
+async def _item_to_change(engine: Engine, frame: Frame, node: Apply, values: list[Val]) -> Val:
+    return entry_to_change(engine, frame, node, *values)
+
+
+def entry_to_change(engine: Engine, frame: Frame, node: Apply, value: Val, index: Val) -> Val:
+    """The `x[i]` of `x[i] += v`, of values that are no choices."""
+    entry = get(engine, frame, value, index)
+    refuse_shared_entry(engine, frame, node, value, entry)
     if node.attrs["own"]:
         engine.shared.difference_update([*arrays_of(entry), *lists_of(entry)])
     return entry
@@ -360,18 +407,37 @@ async def change_array(engine: Engine, frame: Frame, node: Apply) -> Val:
     if not isinstance(function, Static) or function.value not in CHANGING:
         await engine.call(frame, function, [value, *args], kwargs, node.origin, node)
         return value
-    refuse_shared(engine, frame, node, value)
-    if not isinstance(value, Dyn) or not isinstance(value.type, Array):
-        raise TypeError_(f"np.{function.value.__name__} changes an array in place, and this is {describe(value)}")
-    new = await engine.call(frame, Static(CHANGING[function.value]), [value, *args], kwargs, node.origin, node)
+    name, count = function.value.__name__, len(args)
+
+    async def change(region: Frame, values: list[Val]) -> Val:
+        value, *given = values
+        refuse_shared(engine, region, node, value)
+        if not isinstance(value, Dyn) or not isinstance(value.type, Array):
+            raise TypeError_(f"np.{name} changes an array in place, and this is {describe(value)}")
+        named = dict(zip(kwargs, given[count:], strict=True))
+        return await engine.call(
+            region, Static(CHANGING[function.value]), [value, *given[:count]], named, node.origin, node
+        )
+
+    new = await without_choices(engine, frame, [value, *args, *kwargs.values()], change)
     engine.shared.difference_update(arrays_of(new))  # `value` is not used again
     return new
 
 
 @handles(S.setitem)
-@each_option((1, 0, 2))
-async def setitem(engine: Engine, frame: Frame, node: Apply, values: list[Val]) -> Val:
+async def setitem(engine: Engine, frame: Frame, node: Apply) -> Val:
     """`x[i] = v`."""
+    value, _, new = [engine.value(frame, a) for a in node.args]
+    if isinstance(new, Chosen):
+        assert new.new is not None
+        for option in value.options if isinstance(value, TaggedUnion) else (value,):
+            refuse_shared(engine, frame, node, option)
+        return new.new
+    return await _setitem(engine, frame, node)
+
+
+@each_option((1, 0, 2))
+async def _setitem(engine: Engine, frame: Frame, node: Apply, values: list[Val]) -> Val:
     value, index, new = values
     refuse_shared(engine, frame, node, value)
     if not (isinstance(value, Dyn) and isinstance(value.type, Array)) and holds_mutable(new):

@@ -214,7 +214,7 @@ async def _stable_while(engine, frame, node, init, names, cells, condition, body
         test.graph.output = test.constant(decided).node
     else:
         test.graph.output = decided.node
-    close_body(iteration, result, carried)
+    close_body(engine, iteration, result, carried)
     starts = initial_nodes(frame, init, carried)
     apply = frame.graph.apply(
         while_loop,
@@ -240,9 +240,10 @@ def carried_after(iteration: Frame, result: Val) -> list[TreeDef] | None:
     return [hide_sizes(tree_structure(v, capture=iteration.captured), iteration.graph) for v in elements(result)]
 
 
-def close_body(iteration: Frame, result: Val, carried: list[TreeDef]) -> None:
+def close_body(engine: Engine, iteration: Frame, result: Val, carried: list[TreeDef]) -> None:
     """Set the output of a loop body: the carried leaves, always as a tuple."""
     if result is NEVER:
+        engine.unreturning.add(iteration.graph)
         nodes = [n for s in carried for n in conform(iteration, UNBOUND_VAL, s)]
     else:
         nodes = [n for v, s in zip(elements(result), carried, strict=True) for n in conform(iteration, v, s)]
@@ -467,7 +468,7 @@ async def _stable_counted(engine, frame, node, steps: Walk, init, names, cells, 
 
     carried, (iteration, result) = await generalise(engine, frame, init, names, node.origin, attempt, wide, grow)
     frame.at(node.origin)
-    close_body(iteration, result, carried)
+    close_body(engine, iteration, result, carried)
     starts = [v.node for v in (steps.start, steps.stop, steps.step)] + initial_nodes(frame, init, carried)
     apply = frame.graph.apply(
         for_loop,

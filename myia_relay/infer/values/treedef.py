@@ -13,11 +13,12 @@ from typing import Any
 from ...abstract.dims import is_run_time
 from ...abstract.types import INT, NONE, Array, Data, List, NoneT, Ref, Scalar, Struct, Type
 from ...ir.node import Constant, Node
-from ...utils.errors import Hole
+from ...utils.errors import Hole, InternalError
 from .values import (
     NEVER,
     POISON,
     UNBOUND_VAL,
+    AtVal,
     Bound,
     Cell,
     ClosureVal,
@@ -25,6 +26,7 @@ from .values import (
     Dyn,
     Iter,
     Listed,
+    NeverVal,
     PoisonVal,
     Raised,
     Seq,
@@ -44,7 +46,7 @@ class TreeDef:
     Attributes:
         tag: "dyn" (info: type), "const" (info: (type, repr) with the value in `payload`), "static", "seq", "listed",
             "sized" (see `sized`), "closure", "bound", "derived", "text", "raised", "slice", "iter", "choice" (parts: tag, options),
-            "cell" (info: the cell), "unbound", "never", "poison".
+            "at", "cell" (info: the cell), "unbound", "never", "poison".
         info: what distinguishes treedefs with the same tag; hashable.
         parts: treedefs of the parts.
     """
@@ -97,7 +99,7 @@ class TreeDef:
             return self.info
         if self.tag == "choice":
             return " | ".join(dict.fromkeys(map(str, self.parts[1:])))
-        return {"text": "str", "unbound": "nothing", "never": "never"}.get(self.tag, self.tag)
+        return {"text": "str", "unbound": "nothing", "at": "relay.at"}.get(self.tag, self.tag)
 
 
 class Identity:
@@ -147,6 +149,9 @@ def tree_structure(
         out: receives the nodes of the "dyn" leaves, in order.
         keep_constants: whether known numbers stay known ("const") or become leaves.
         capture: `(closure) -> env` resolves the free variables of a closure that still refers to its frame.
+
+    Raises:
+        InternalError: the value is a part of a construct, which has no meaning outside of it.
     """
     out = [] if out is None else out
 
@@ -186,7 +191,12 @@ def tree_structure(
             return TreeDef("poison")
         if isinstance(val, Iter):
             return TreeDef("iter", val.kind, tuple(go(p) for p in val.parts))
-        return TreeDef("unbound" if isinstance(val, UnboundVal) else "never")
+        if isinstance(val, AtVal):
+            return TreeDef("at", None, (go(val.array),) if val.index is None else (go(val.array), go(val.index)))
+        if isinstance(val, UnboundVal | NeverVal):
+            return TreeDef("unbound" if isinstance(val, UnboundVal) else "never")
+        # Taken for a path that does not return, it would end the program there, without its result.
+        raise InternalError("infer", f"a {type(val).__name__} cannot leave the graph that it was made in")
 
     return go(val)
 
@@ -234,6 +244,8 @@ def rebuild(treedef: TreeDef, nodes: Iterator[Node], unpack: Callable[[Any, list
         return SliceVal(*parts)
     if tag == "iter":
         return Iter(info, parts)
+    if tag == "at":
+        return AtVal(*parts)
     if tag == "choice":
         which, *options = parts
         assert isinstance(which, Dyn)

@@ -190,16 +190,19 @@ class Iter(Val):
 
 @dataclass(frozen=True, eq=False)
 class Chosen(Val):
-    """The part of an array that a mask selects and that is about to be changed: `x[mask] += v` changes the whole array,
-    then the part is selected.
+    """The part of an array that a mask selects and that is about to be changed: `x[mask] += v` changes the whole array at once.
 
     Attributes:
-        part: a `prims.api.array_indices.Masked`.
-        new: the part of the array from which the mask chooses, changed, as a staged value; or None.
+        array: the array, or a choice of arrays and other values.
+        index: the index with the mask, or a choice of indices.
+        node: the construct `x[mask]`.
+        new: the whole array, changed; None before.
     """
 
-    part: Any
-    new: Any = None
+    array: Val
+    index: Val
+    node: Apply
+    new: Val | None = None
 
 
 @dataclass(frozen=True, eq=False)
