@@ -58,7 +58,7 @@ def call_program(relay: Any, compiled: Compiled, leaves: list, args: tuple, kwar
         _refuse_shared([*objects, *(("", list(_objects(value))) for value in outside)], place)
     if not all(o.flags.writeable for k in changed for o in _written(given[k], changed[k].plan)):
         return function(*args, **kwargs)
-    outcome: Any = None
+    outcome: Any = _RAISED
     try:
         own = leaves
         if options["executor"] != "native":  # whose results may be arguments
@@ -69,15 +69,19 @@ def call_program(relay: Any, compiled: Compiled, leaves: list, args: tuple, kwar
     except Exception as error:
         if options["debug_nans"] and isinstance(error, FloatingPointError):
             raise
-    if outcome is None:
+    if outcome is _RAISED:
         return function(*args, **kwargs)
-    result, *finals = outcome
-    for change, final in zip(program.changes, finals, strict=True):
+    written = program.written
+    result, *finals = outcome if written else (outcome,)
+    for change, final in zip(written, finals, strict=True):
         target = given[change.position]
         _write(target, final, change.plan)
         for path in change.results:
             result = _put(result, path, target)
     return result
+
+
+_RAISED = object()
 
 
 def _stand_alone(given: list[Any], change: ArgumentChange) -> bool:

@@ -179,7 +179,7 @@ class Inspectable:
 
         def result(out: Any) -> Any:
             value = assembled(compiled, given, out)
-            return value[0] if compiled.program.changes else value
+            return value[0] if compiled.program.written else value
 
         return MarkedRun(suspended(graph, own), result, retry)
 

@@ -196,7 +196,8 @@ def parse_body(p: ParseContext) -> None:
 def keep(p: ParseContext) -> None:
     """Let a function return the parameters that it changes in place, as they are when it ends, beside its result.
 
-    Notes in the graph's flags, for `infer.language.procedures`: `kept`: the numbers of these parameters; `holds`:
+    Notes in the graph's flags, for `infer.language.procedures`: `kept`: the numbers of these parameters; `changing`: those of
+    all that are changed on some path, perhaps only on one that raises; `holds`:
     `(final, parameter, flat, calls) -> bool`, whether what one of them ends as, or the result proper (None), may be or hold (a part
     of) another parameter; `refusals`: why calls are refused that cannot hand the changes on; `changes`: how they are changed;
     `itself`: which of them the result is, or an entry of the result that is a tuple: `((path, number), ...)`.
@@ -206,6 +207,7 @@ def keep(p: ParseContext) -> None:
     parameters, result = {node.name: node for node in p.returned}, graph.output
     names = [name for name in graph.signature.names if name in p.kept and env[name] is not parameters[name]]
     graph.flags["kept"] = tuple(map(graph.signature.names.index, names))
+    graph.flags["changing"] = tuple(map(graph.signature.names.index, p.kept))
     graph.flags["changes"] = tuple(p.kept[name] for name in names)
     if p.state.dead is not None or not names:
         return

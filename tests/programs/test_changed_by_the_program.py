@@ -186,6 +186,75 @@ def raises_in_the_end(x, n):
     raise ValueError("so")
 
 
+raising = Cases()
+
+
+@raising((VECTOR, 1), (VECTOR, -1), (NUMBERS, 1))
+def changed_where_it_raises(x, n):
+    if n > 0:
+        x[0] = 5
+        raise ValueError("bad")
+    return 3
+
+
+@raising((VECTOR, 2), (VECTOR, 0), (NUMBERS, 2))
+def in_a_loop_that_raises(x, n):
+    for i in range(len(x)):
+        if i == n:
+            x[i] = -1
+            x[i - 1] += 7
+            raise KeyError("no")
+
+
+@raising(({"w": VECTOR, "n": 2.0}, 1), ({"w": VECTOR, "n": 2.0}, 0))
+def entries_where_it_raises(d, n):
+    if n:
+        d["n"] = 7.0
+        d["w"][1] = 5
+        raise RuntimeError("so")
+    return d["n"]
+
+
+def stop(x, n):
+    if n > 1:
+        x[0] = n
+        raise ArithmeticError("end")
+
+
+@raising((VECTOR, 3), (VECTOR, 1), (NUMBERS, 3))
+def helper_that_raises(x, n):
+    stop(x, n)
+    return n
+
+
+@raising((VECTOR, 3), (NUMBERS, 2), (VECTOR, 1))
+def two_ways_to_raise(x, n):
+    if n > 2:
+        x[1] = 2
+        raise ValueError("large")
+    if n > 1:
+        stop(x, n)
+    return None
+
+
+@raising(([VECTOR, VECTOR + 1], 1), ([[1, 2], [3]], 1), ([[1, 2], [3]], 0))
+def rows_where_it_raises(rows, n):
+    if n:
+        rows[1][0] = 9
+        assert n > 1, "small"
+        raise ValueError("rows")
+    return len(rows)
+
+
+@raising((VECTOR, NUMBERS, 1), (VECTOR, NUMBERS, 0))
+def one_of_two(x, ys, n):
+    if n:
+        ys.append(n)
+        raise IndexError("grown")
+    x[0] = n
+    return x
+
+
 @case((np.zeros((3, 3)),))
 def filled(x):
     np.fill_diagonal(x, 1.0)
@@ -219,6 +288,13 @@ def test_the_caller_sees_it(function, args, executor):
     compiled = relay(executor=executor)(function)
     assert outcome(compiled, copy.deepcopy(args)) == outcome(function, copy.deepcopy(args))
     assert outcome(compiled, copy.deepcopy(args)) == outcome(function, copy.deepcopy(args))  # out of the call cache
+
+
+@raising.each
+def test_the_caller_sees_what_was_changed_before_an_exception(function, args, executor):
+    compiled = relay(executor=executor)(function)
+    for _ in range(2):
+        assert outcome(compiled, copy.deepcopy(args)) == outcome(function, copy.deepcopy(args))
 
 
 @pytest.mark.parametrize("executor", EXECUTORS)

@@ -54,7 +54,7 @@ from .iterators import note_made, use_up
 from .program import Outermost, Program, require_returnable
 from .protocol import Language
 from .record_classes import is_record_class, watch, watch_arguments
-from .recursion import MAX_NESTING, MAX_PASSES, MAX_UNROLLED, RecursionAssumptions, another_way
+from .recursion import MAX_NESTING, MAX_PASSES, MAX_UNROLLED, RecursionAssumptions, another_way, raises
 from .scheduler import Any_, Join, Loop, Task
 from .several_errors import LARGEST, poisoned, with_others
 
@@ -162,6 +162,8 @@ class Engine:
         if result is NEVER:
             self.unreturning.add(params)
         require_ends(params, self.unreturning)
+        if raises(params):
+            self.outermost.changes += self.outermost.before_raising
         # The parameters of a model have none while its specification is being found.
         hidden = [self.hidden[key] for key in spec.implicit if key in self.hidden]
         return Program(params, treedef, hidden, list(self.dependencies.values()), tuple(self.outermost.changes))
@@ -210,6 +212,7 @@ class Engine:
         self.handed.clear()
         self.kept.clear()
         self.outermost.changes.clear()
+        self.outermost.before_raising.clear()
 
     def seen_changes(self) -> Iterator[CompileError]:
         """The in-place changes that something else would see, now that it is known what the calls return."""

@@ -186,13 +186,13 @@ def proper(result: Val) -> Val:
 
 def lists_given(graph: Graph, values: list[Val]) -> Iterator[Seq]:
     """The lists of known length that a function is given and must not change."""
-    kept = graph.flags.get("kept", ())
+    kept = graph.flags.get("changing", ())
     return (v for k, value in enumerate(values) if k not in kept for v in lists_of(value))
 
 
 def as_kept(frame: Frame, graph: Graph, args: list[Val]) -> list[Val]:
     """The arguments of a call; of a recursive one, and of that by Python, the lists that it may change as lists that can grow."""
-    kept = graph.flags.get("kept", ())
+    kept = graph.flags.get("changing", ())
     if kept and frame.spec.key == ("entry",):
         return [_growing(frame, v) if k in kept else v for k, v in enumerate(args)]
     if not kept or not is_active(frame.spec, graph):

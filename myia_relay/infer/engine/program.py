@@ -21,7 +21,7 @@ class Program:
         hidden: what to pass as hidden arguments.
         dependencies: the free names it read.
         changes: how it changes its arguments in place. If it does, its result is a tuple of the result proper and the values that
-            these arguments end with.
+            these arguments end with, as far as there are plans for them.
     """
 
     graph: Any  # a `Graph`; None where only the code was loaded, which is never compiled again
@@ -29,6 +29,11 @@ class Program:
     hidden: list[Hidden]
     dependencies: list[Dependency]
     changes: tuple[ArgumentChange, ...] = ()
+
+    @property
+    def written(self) -> tuple[ArgumentChange, ...]:
+        """The changes of arguments whose final values it returns."""
+        return tuple(c for c in self.changes if c.plan is not None)
 
 
 def require_returnable(treedef: TreeDef) -> None:
@@ -65,6 +70,8 @@ class ArgumentChange:
             object, and new entries behind those of a list.
         results: where in the result proper the argument itself is returned: () for the result, (k,) for an entry of it.
         origin: the place of the change.
+
+    The plan is None for an argument that is changed on paths that raise alone.
     """
 
     position: int
@@ -83,12 +90,14 @@ class Outermost:
         given: its arguments, keywords last.
         plans: parameter -> the plan of `ArgumentChange`.
         changes: what has been found.
+        before_raising: arguments that are changed on no path that returns; whether there is one that raises is known at the end.
     """
 
     function: Any = None
     given: tuple = ()
     plans: dict[int, Any] = field(default_factory=dict)
     changes: list[ArgumentChange] = field(default_factory=list)
+    before_raising: list[ArgumentChange] = field(default_factory=list)
 
 
 __all__ = ["ArgumentChange", "Outermost", "Program"]

@@ -71,13 +71,13 @@ def received(
         ParseError: an argument was changed, and the call site does not know.
     """
     outermost = site is None and is_outermost(engine, frame, graph)
-    if result is NEVER and outermost:
-        note_raising(engine, graph, parameters_given(graph, *given))
-    if result is NEVER or not is_finals(result):
-        return result
-    assert isinstance(result, Seq)
-    kept = graph.flags["kept"]
-    changed = {index: final for index, final in zip(kept, result.elems[1:], strict=True) if not is_none(final)}
+    changed: dict[int, Val] = {}
+    cls = None
+    if isinstance(result, Seq) and is_finals(result):
+        cls, finals = result.cls, zip(graph.flags["kept"], result.elems[1:], strict=True)
+        changed = {index: final for index, final in finals if not is_none(final)}
+    if outermost:
+        note_raising(engine, graph, parameters_given(graph, *given), changed, result is NEVER)
     if not changed:
         return proper(result)
     args, kwargs = given
@@ -85,7 +85,7 @@ def received(
         known = parameters_given(graph, args, kwargs)
         for index in [index for index in changed if index not in known]:  # a default value
             _refuse(graph, index, changed[index], site)
-        return hand_out(engine, graph, result.cls, proper(result), changed, known)
+        return hand_out(engine, graph, cls, proper(result), changed, known)
     placed: dict[int | None, int] = {}
     parameters: list[int | None] = []
     if site is not None and "changes" in site.attrs and _calls(frame, site, graph):
@@ -100,12 +100,12 @@ def received(
             _refuse(graph, index, final, site)
     assert site is not None
     others = _others(engine, frame, parameters, site.args)
-    engine.kept.append(AfterCall(frame.spec, site, 0, result.cls, None, others))
+    engine.kept.append(AfterCall(frame.spec, site, 0, cls, None, others))
     out: list[Val] = [NONE_VAL] * len(parameters)
     for index, k in placed.items():
         if index in changed:
             out[k] = changed[index]
-    return Seq(FINALS, (proper(result), *out), (), (result.cls, graph, tuple(parameters)))
+    return Seq(FINALS, (proper(result), *out), (), (cls, graph, tuple(parameters)))
 
 
 def _others(engine: Engine, frame: Frame, parameters: list[int | None], nodes: Any) -> tuple:
@@ -246,13 +246,23 @@ def parameters_given(graph: Graph, args: list[Val], kwargs: dict[str, Val]) -> d
     return known | {names.index(name): value for name, value in kwargs.items() if name in names}
 
 
-def note_raising(engine: Engine, graph: Graph, given: dict[int, Val]) -> None:
-    """Note that a function may change arguments before it raises, which it always does."""
+def note_raising(engine: Engine, graph: Graph, given: dict[int, Val], changed: dict[int, Val], always: bool) -> None:
+    """Note arguments that a function may change before it raises, and that are as they were where it returns.
+
+    Args:
+        engine: the engine.
+        graph: the function.
+        given: parameter -> its argument.
+        changed: the parameters that have final values.
+        always: whether it never returns.
+    """
     assert graph.signature is not None
+    found = engine.outermost.changes if always else engine.outermost.before_raising
     for name, (_, origin) in graph.flags.get("refusals", {}).items():
         index = graph.signature.names.index(name)
-        if index in given and holds_mutable(given[index]):
-            engine.outermost.changes.append(ArgumentChange(_position(engine, given[index]), name, None, (), origin))
+        as_it_was = index not in changed or engine.outermost.plans.get(index) is None
+        if index in given and holds_mutable(given[index]) and as_it_was:
+            found.append(ArgumentChange(_position(engine, given[index]), name, None, (), origin))
 
 
 def _position(engine: Engine, value: Val) -> int:
