@@ -367,7 +367,7 @@ def matmul(x1, x2):
 COMPLEX: dict[Callable, Callable] = {
     np.abs: absolute, np.angle: angle, np.real: real, np.imag: imag, np.conj: conjugate, np.exp: exp, np.square: square,
     np.sum: total, np.mean: mean, np.roll: roll, np.reshape: reshape, np.transpose: transpose, np.moveaxis: moveaxis,
-    np.where: where, np.zeros_like: zeros_like, np.ravel: ravel, np.asarray: asarray, np.array: asarray, np.add: add,
-    np.subtract: subtract, np.multiply: multiply, np.divide: divide, np.matmul: matmul,
+    np.where: where, np.zeros_like: zeros_like, np.ravel: ravel, np.asarray: asarray, np.array: asarray, np.copy: asarray,
+    np.add: add, np.subtract: subtract, np.multiply: multiply, np.divide: divide, np.matmul: matmul,
 }  # fmt: skip
 """A function of NumPy -> what it means where an argument is complex."""

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable
 from ...abstract.types import Array, Data, List
 from ...ir.node import Apply, Constant
 from ...utils.errors import CompileError, ParseError, TypeError_
-from ..values.kinds import is_list
+from ..values.kinds import is_any_array, is_list
 from ..values.sharing import holds_objects, require_own
 from ..values.values import ClosureVal, Dyn, Listed, Seq, Static, TaggedUnion, Val
 from .cells import Recaptured
@@ -45,7 +45,7 @@ def refuse_in_place(engine, frame: Frame, node: Apply, value: Val) -> None:
         TypeError_: with advice.
         Recaptured: it is a parameter, for a function to be parsed again that keeps it.
     """
-    kind = "array" if isinstance(value, Dyn) and isinstance(value.type, Array) else "list"
+    kind = "array" if is_any_array(value) else "list"
     if isinstance(value, Seq) and value.kind == "dict":
         kind = "dict"
 

@@ -13,6 +13,7 @@ from ...ir.syntax import VIEWING, Solved
 from ...library.sources import SOURCES
 from ...prims.api.numpy_api import IMPLEMENTATIONS
 from ...utils.errors import CompileError, TypeError_
+from ..values.kinds import complex_parts
 from ..values.protocols import lookup
 from ..values.sharing import Origins, holds_objects, lists_of, mark_result
 from ..values.sizes import returned_leaves
@@ -97,6 +98,8 @@ def numpy_name(fn: Val) -> str | None:
     """The name of a NumPy function, or of a method of an array; None for everything else."""
     if isinstance(fn, Bound) and isinstance(fn.receiver, Dyn) and isinstance(fn.receiver.type, Array):
         return fn.function if isinstance(fn.function, str) else None
+    if isinstance(fn, Bound) and complex_parts(fn.receiver) is not None:
+        return getattr(fn.function, "__name__", None)
     if isinstance(fn, Static) and (lookup(IMPLEMENTATIONS, fn.value) or lookup(SOURCES, fn.value)) is not None:
         return getattr(fn.value, "__name__", "")
     return None

@@ -27,6 +27,7 @@ from ...library.complex_numbers import COMPLEX, Complex
 from ...library.joining import LISTED, OF_ARRAYS
 from ...library.sources import SOURCES
 from ...prims.api.numpy_api import IMPLEMENTATIONS, METHODS
+from ...prims.api.numpy_elementwise import own
 from ...prims.api.operators import OPERATORS
 from ...prims.api.random_api import RANDOM
 from ...prims.rules.broadcast import as_array
@@ -49,7 +50,7 @@ from ..objects.ranges import range_method, range_operator
 from ..objects.sequences import plain
 from ..objects.structures import operate, says_dtype, sequence_method, to_argument
 from ..objects.truth import truth
-from ..values.kinds import class_of, is_data, is_list, is_run_time, python_class
+from ..values.kinds import class_of, complex_parts, is_data, is_list, is_run_time, python_class
 from ..values.protocols import (
     is_dataclass,
     is_named_tuple_class,
@@ -201,7 +202,8 @@ async def call_static(engine: Engine, frame: Frame, value: Any, args, kwargs, or
         any(isinstance(a, Seq) and a.cls is Complex for a in args)
         and (of_complex := lookup(COMPLEX, value)) is not None
     ):
-        return await call_python(engine, frame, of_complex, args, kwargs, origin, site)
+        made = await call_python(engine, frame, of_complex, args, kwargs, origin, site)
+        return copied(frame, made) if value in (np.array, np.copy) else made
     if (
         args
         and isinstance(args[0], Dyn)
@@ -524,7 +526,17 @@ async def call_method(engine: Engine, frame: Frame, fn: Bound, args, kwargs, ori
         if isinstance(receiver, Iter):
             return await range_method(engine, frame, receiver, fn.function, args, kwargs)
         return sequence_method(engine, frame, receiver, fn.function, args, kwargs)
-    return await call_value(engine, frame, Static(fn.function), [receiver, *args], kwargs, origin, site)
+    made = await call_value(engine, frame, Static(fn.function), [receiver, *args], kwargs, origin, site)
+    return copied(frame, made) if fn.function in (Complex.copy, Complex.flatten) else made
+
+
+def copied(frame: Frame, value: Val) -> Val:
+    """An array of complex numbers that nothing else can see; any other value as it is."""
+    parts = complex_parts(value)
+    if parts is None:
+        return value
+    assert isinstance(value, Seq)
+    return Seq(value.kind, tuple(Dyn(own(frame.var(part)).node) for part in parts), value.fields, value.cls)
 
 
 async def construct(engine: Engine, frame: Frame, cls: type, args, kwargs, origin: Origin, site) -> Val:
@@ -563,7 +575,7 @@ async def construct(engine: Engine, frame: Frame, cls: type, args, kwargs, origi
                     f.name: await call_value(engine, frame, Static(f.default_factory), [], {}, origin, site),
                 }
         values = fields_of(cls, names, defaults, (), kwargs, engine, frame)
-        for value in values:  # the record would show later writes to such an array
+        for value in values if cls is not Complex else ():  # the record would show later writes to such an array
             engine.shared.update(arrays_of(value))
         family = None
         if not engine.structural:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import operator
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -12,6 +13,7 @@ from ...abstract.types import Array, Scalar
 from ...ir import syntax as S
 from ...ir.node import Apply
 from ...ir.prim import REGISTRY
+from ...library.complex_numbers import Complex
 from ...library.in_place import CHANGING
 from ...library.rows import change_rows, combine_rows, put_rows
 from ...prims.api.array_indices import Masked, by_positions, masked, rows_written, without_slices
@@ -37,7 +39,7 @@ from ..objects.attributes import UPDATES
 from ..objects.leaves import index_argument, lift
 from ..objects.list_methods import CHANGES
 from ..objects.structures import dict_key, get, to_argument
-from ..values.kinds import is_list, is_run_time
+from ..values.kinds import complex_parts, is_any_array, is_list, is_run_time
 from ..values.sharing import arrays_of, lists_of
 from ..values.treedef import describe
 from ..values.values import NEVER, AtVal, Chosen, Dyn, Seq, SliceVal, Static, TaggedUnion, Val
@@ -47,7 +49,7 @@ from .registry import handles
 def _is_chosen_by_mask(engine: Engine, frame: Frame, value: Val, index: Val) -> bool:
     """Whether `value` may be an array, and `index` one with a mask."""
     values, indices = ((v.options if isinstance(v, TaggedUnion) else (v,)) for v in (value, index))
-    return any(isinstance(v, Dyn) and isinstance(v.type, Array) for v in values) and any(map(_has_mask, indices))
+    return any(map(is_any_array, values)) and any(map(_has_mask, indices))
 
 
 def _has_mask(index: Val) -> bool:
@@ -76,23 +78,41 @@ async def _changed_where(engine: Engine, frame: Frame, op: Any, value: Chosen, o
         TypeError_: `other` is no number or array.
     """
     array, index = value.array, value.index
-    at, part = index, None
-    if isinstance(array, Dyn) and isinstance(array.type, Array):
-        at = index_argument(engine, frame, index)
-        part = masked(frame.builder, frame.var(array), at)
-    if part is None:
+    parts = [masked_by(engine, frame, part, index) for part in _real_parts(array)]
+    given = [v for v in _real_parts(other) or (other,) if isinstance(v, Dyn) and isinstance(v.type, Array | Scalar)]
+    if not parts or any(p is None for p in parts):
         old = entry_to_change(engine, frame, value.node, array, index)
         return await set_item(
             engine, frame, array, index, await engine.call(frame, Static(op), [old, other], {}, origin)
         )
-    if not isinstance(other, Dyn) or not isinstance(other.type, Array | Scalar):
+    if not given:
         raise TypeError_(f"a part of an array cannot be changed by {describe(other)}")
-    if part.takes(frame.var(other)):
-        new = await engine.call(frame, Static(op), [Dyn(part.part.node), other], {}, origin)
-        return _replaced(frame, part, new)
+    chosen = [p for p in parts if p is not None]
+    if chosen[0].takes(frame.var(given[0])):
+        old = _like(array, [Dyn(p.part.node) for p in chosen])
+        new = await engine.call(frame, Static(op), [old, other], {}, origin)
+        pairs = zip(chosen, _real_parts(new), strict=True)
+        return new if new is NEVER else _like(array, [_replaced(frame, p, v) for p, v in pairs])
     # A value for each chosen element: the elements are taken out, and put back.
-    old = lift(engine, frame, get_part(frame.builder, part.x, part.given))
-    return await set_item(engine, frame, array, at, await engine.call(frame, Static(op), [old, other], {}, origin))
+    old = _like(array, [lift(engine, frame, get_part(frame.builder, p.x, p.given)) for p in chosen])
+    return await set_item(engine, frame, array, index, await engine.call(frame, Static(op), [old, other], {}, origin))
+
+
+def masked_by(engine: Engine, frame: Frame, array: Dyn, index: Val) -> Masked | None:
+    """The part of an array that an index with a mask chooses; None where there is no mask in it."""
+    return masked(frame.builder, frame.var(array), index_argument(engine, frame, index))
+
+
+def _real_parts(value: Val) -> tuple[Val, ...]:
+    """The arrays of real numbers that an array consists of: itself, or the parts of complex ones; nothing of any other value."""
+    if isinstance(value, Dyn) and isinstance(value.type, Array):
+        return (value,)
+    return value.elems if isinstance(value, Seq) and value.cls is Complex else ()
+
+
+def _like(array: Val, parts: Sequence[Val]) -> Val:
+    """An array of the kind of another one, of its real parts."""
+    return Seq(array.kind, tuple(parts), array.fields, array.cls) if isinstance(array, Seq) else parts[0]
 
 
 def _replaced(frame: Frame, part: Masked, new: Val) -> Val:
@@ -114,7 +134,12 @@ async def set_item(engine: Engine, frame: Frame, value: Val, index: Any, new: Va
         fields = value.fields if key in value.fields else (*value.fields, key)
         items = dict(zip(value.fields, value.elems, strict=True)) | {key: new}
         return Seq("dict", tuple(items[f] for f in fields), fields)
+    if complex_parts(value) is not None:
+        parts = zip(_real_parts(value), _complex_operands(engine, frame, new), strict=True)
+        return _like(value, [await set_item(engine, frame, old, index, part) for old, part in parts])
     if isinstance(value, Dyn) and isinstance(value.type, Array):
+        if isinstance(new, Seq) and new.cls is Complex:
+            raise TypeError_(f"complex numbers do not fit into an array of {value.type.dtype}; assign their .real")
         new = _numbers(engine, frame, value.type.dtype, new)
     if isinstance(value, Dyn) and isinstance(value.type, Array) and isinstance(new, Dyn):
         i, x = index_argument(engine, frame, index) if isinstance(index, Val) else index, frame.var(value)
@@ -136,6 +161,19 @@ async def set_item(engine: Engine, frame: Frame, value: Val, index: Any, new: Va
             return _reshaped(frame, lift(engine, frame, restore(frame.var(written))), value.type)
         return lift(engine, frame, set_part(frame.builder, x, i, frame.var(new)))
     raise TypeError_(f"{describe(value)} does not support item assignment")
+
+
+def _complex_operands(engine: Engine, frame: Frame, new: Val) -> tuple[Val, ...]:
+    """The real and the imaginary part of what is assigned to a part of a complex array.
+
+    Raises:
+        TypeError_: it is no number or array.
+    """
+    if isinstance(new, Seq) and new.cls is Complex:
+        return new.elems
+    if not isinstance(new, Dyn) or not isinstance(new.type, Array | Scalar):
+        raise TypeError_(f"a part of an array of complex numbers cannot be set to {describe(new)}; write np.array(...)")
+    return new, frame.constant(0.0)
 
 
 def _numbers(engine: Engine, frame: Frame, dtype: str, new: Val) -> Val:
@@ -257,15 +295,24 @@ def written_back(frame: Frame, name: str, old: Val, new: Val) -> Val:
         TypeError_: it would change its dtype.
         ShapeError: it would change its shape.
     """
-    if not isinstance(old, Dyn) or not isinstance(old.type, Array) or not isinstance(new, Dyn):
+    is_complex = isinstance(new, Seq) and new.cls is Complex
+    if complex_parts(old) is not None and is_complex:
+        pairs = zip(_real_parts(old), _real_parts(new), strict=True)
+        return _like(old, [written_back(frame, name, *pair) for pair in pairs])
+    if not isinstance(old, Dyn) or not isinstance(old.type, Array) or not isinstance(new, Dyn) and not is_complex:
         return new
-    was, now = old.type, new.type
+    was = old.type
+    operator_name = name.removeprefix("i")
+    symbol = (SYMBOLS.get(operator_name) or SYMBOLS[f"{operator_name}_"]) + "="
+    if not isinstance(new, Dyn):
+        raise TypeError_(
+            f"'{symbol}' writes its result into the array, and complex numbers do not fit into {was.dtype}; "
+            f"write x = x {symbol[:-1]} y, which makes a new array"
+        )
+    now = new.type
     if was.shape == () and isinstance(now, Scalar):
         new = Dyn(reshape(frame.var(new), shape=()).node)
         now = new.type
-
-    operator_name = name.removeprefix("i")
-    symbol = (SYMBOLS.get(operator_name) or SYMBOLS[f"{operator_name}_"]) + "="
     if was.dtype != now.dtype and not can_cast(now.dtype, was.dtype):
         raise TypeError_(
             f"'{symbol}' writes its result into the array, and {now.dtype} does not fit into {was.dtype}; "
@@ -305,6 +352,8 @@ async def _item_to_change(engine: Engine, frame: Frame, node: Apply, values: lis
 
 def entry_to_change(engine: Engine, frame: Frame, node: Apply, value: Val, index: Val) -> Val:
     """The `x[i]` of `x[i] += v`, of values that are no choices."""
+    if is_any_array(value):
+        return _like(value, [get(engine, frame, part, index) for part in _real_parts(value)])
     entry = get(engine, frame, value, index)
     refuse_shared_entry(engine, frame, node, value, entry)
     if node.attrs["own"]:
@@ -318,8 +367,8 @@ def refuse_shared_entry(engine: Engine, frame: Frame, node: Apply, whole: Val, e
     Raises:
         TypeError_: with advice.
     """
-    array = isinstance(entry, Dyn) and isinstance(entry.type, Array)
-    if isinstance(whole, Dyn) and isinstance(whole.type, Array) or not array and not is_list(entry):
+    array = is_any_array(entry)
+    if is_any_array(whole) or not array and not is_list(entry):
         return
     kind, name = "array" if array else "list", node.attrs["name"]
 
@@ -339,11 +388,15 @@ async def take_entry(engine: Engine, frame: Frame, node: Apply, values: list[Val
         TypeError_: the assignment would change a copy, or perhaps an entry that something else holds.
     """
     whole, index = values
-    if isinstance(whole, Dyn) and isinstance(whole.type, Array):
-        i = index_argument(engine, frame, index)
-        if by_positions(i) or masked(frame.builder, frame.var(whole), i) is not None:
-            raise TypeError_("x[i][j] = v changes a copy where i is an array, as in NumPy; write x[i, j] = v")
-        return Seq("tuple", (get(engine, frame, whole, index), whole))
+    if is_any_array(whole):
+        parts = []
+        for part in _real_parts(whole):
+            assert isinstance(part, Dyn)
+            i = index_argument(engine, frame, index)
+            if by_positions(i) or masked(frame.builder, frame.var(part), i) is not None:
+                raise TypeError_("x[i][j] = v changes a copy where i is an array, as in NumPy; write x[i, j] = v")
+            parts.append(get(engine, frame, part, index))
+        return Seq("tuple", (_like(whole, parts), whole))
     if isinstance(index, SliceVal):
         raise TypeError_("this changes a copy, as a slice of a list is one; name the entries by their indices")
     known = isinstance(index, Static) or isinstance(index, Dyn) and index.known
@@ -440,7 +493,7 @@ async def setitem(engine: Engine, frame: Frame, node: Apply) -> Val:
 async def _setitem(engine: Engine, frame: Frame, node: Apply, values: list[Val]) -> Val:
     value, index, new = values
     refuse_shared(engine, frame, node, value)
-    if not (isinstance(value, Dyn) and isinstance(value.type, Array)) and holds_mutable(new):
+    if not is_any_array(value) and holds_mutable(new):
         note_places(frame.spec, node, {3})
     return await set_item(engine, frame, value, index, new)
 

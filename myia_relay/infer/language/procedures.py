@@ -24,7 +24,7 @@ from ..engine.engine import Engine
 from ..engine.frames import Frame
 from ..engine.handing import FINALS, AfterCall, is_finals, is_none, proper
 from ..engine.program import ArgumentChange
-from ..values.kinds import is_list, is_run_time
+from ..values.kinds import is_any_array, is_list, is_run_time
 from ..values.sharing import require_own
 from ..values.treedef import tree_structure
 from ..values.values import NEVER, NONE_VAL, Dyn, Listed, Seq, TaggedUnion, Val
@@ -35,8 +35,8 @@ def kind_of(value: Val) -> str | None:
     """ "array", "list" or "dict" for an object that can be changed in place itself; None for all others."""
     if is_list(value):
         return "list"
-    if isinstance(value, Dyn):
-        return "array" if isinstance(value.type, Array) else None
+    if is_any_array(value):
+        return "array"
     return "dict" if isinstance(value, Seq) and value.kind == "dict" else None
 
 
@@ -198,7 +198,7 @@ async def after_call(engine: Engine, frame: Frame, node: Apply) -> Val:
 
 def _entries(value: Any) -> list[Any]:
     """The entries of a list, a dict or a tuple that are, or may hold, arrays or lists, or their types; of a value, or of a type."""
-    if isinstance(value, Listed):
+    if isinstance(value, Listed) or is_any_array(value):
         return []
     if isinstance(value, Dyn):
         value = value.type
@@ -370,8 +370,8 @@ def _plan(old: Val, new: Val, change: Any, level: int) -> Any:
     """
     if _same(old, new):
         return None
-    if isinstance(old, Dyn) and isinstance(old.type, Array):
-        if not isinstance(new, Dyn) or new.type != old.type:
+    if is_any_array(old):
+        if tree_structure(new, capture=lambda closure: ()) != tree_structure(old):
             raise _Unclear("an array becomes something else")
         return "set"
     if is_list(old):
@@ -435,7 +435,7 @@ def _blind(old: Val) -> Any:
     """
     if not holds_mutable(old):
         return "new"
-    if isinstance(old, Dyn) and isinstance(old.type, Array):
+    if is_any_array(old):
         return "set"
     entries = _known_entries(old)
     if is_list(old):

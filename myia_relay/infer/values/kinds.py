@@ -11,6 +11,7 @@ import numpy as np
 
 from ...abstract.family import Family
 from ...abstract.types import Array, Data, List, Scalar, numpy_dtype
+from ...library.complex_numbers import Complex
 from ...utils.errors import TypeError_
 from .values import Bound, ClosureVal, Dyn, Iter, KnownRecord, Listed, Raised, Seq, SliceVal, Static, Text, Val
 
@@ -87,6 +88,20 @@ def is_run_time(value: Val | None) -> TypeGuard[Dyn | Listed]:
 def is_list(value: Val | None) -> TypeGuard[Dyn | Listed | Seq]:
     """Whether a value is a list."""
     return is_run_time(value) or isinstance(value, Seq) and value.kind == "list"
+
+
+def complex_parts(value: Val | None) -> tuple[Dyn, Dyn] | None:
+    """The real and the imaginary part of an array of complex numbers; None for any other value."""
+    if not isinstance(value, Seq) or value.cls is not Complex:
+        return None
+    real, imag = value.elems
+    both = isinstance(real, Dyn) and isinstance(real.type, Array) and isinstance(imag, Dyn)
+    return (real, imag) if both else None
+
+
+def is_any_array(value: Val | None) -> bool:
+    """Whether a value is an array, of real or of complex numbers."""
+    return isinstance(value, Dyn) and isinstance(value.type, Array) or complex_parts(value) is not None
 
 
 def is_index(value: Val | None) -> TypeGuard[Dyn]:

@@ -16,6 +16,7 @@ from ...abstract.types import Array, Data, List
 from ...ir.node import Apply, Graph, Node, Parameter
 from ...prims.ops.control import LEAD
 from ...utils.errors import ParseError, TypeError_
+from .kinds import complex_parts
 from .treedef import tree_structure
 from .values import Dyn, Listed, Seq, TaggedUnion, Val
 
@@ -203,7 +204,7 @@ def require_own(shared: set[Node | Seq], value: Val) -> None:
             "this list came from a function that returns its own argument, or out of another list, so changing it in place would "
             "change that too; copy it first (xs = xs.copy())"
         )
-    if isinstance(value, Dyn) and value.node in shared:
+    if any(part.node in shared for part in complex_parts(value) or (value,) if isinstance(part, Dyn)):
         raise TypeError_(
             "this array came out of a list, or from a function that returns its own argument, so changing it in place would change "
             "that too; copy it first (x = x.copy()), or write x = relay.at(x)[i].set(v)"
