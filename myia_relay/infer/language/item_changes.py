@@ -98,8 +98,9 @@ async def _changed_where(engine: Engine, frame: Frame, op: Any, value: Chosen, o
     return await set_item(engine, frame, array, index, await engine.call(frame, Static(op), [old, other], {}, origin))
 
 
-def masked_by(engine: Engine, frame: Frame, array: Dyn, index: Val) -> Masked | None:
+def masked_by(engine: Engine, frame: Frame, array: Val, index: Val) -> Masked | None:
     """The part of an array that an index with a mask chooses; None where there is no mask in it."""
+    assert isinstance(array, Dyn)
     return masked(frame.builder, frame.var(array), index_argument(engine, frame, index))
 
 

@@ -95,8 +95,9 @@ def complex_parts(value: Val | None) -> tuple[Dyn, Dyn] | None:
     if not isinstance(value, Seq) or value.cls is not Complex:
         return None
     real, imag = value.elems
-    both = isinstance(real, Dyn) and isinstance(real.type, Array) and isinstance(imag, Dyn)
-    return (real, imag) if both else None
+    if not isinstance(real, Dyn) or not isinstance(imag, Dyn) or not isinstance(real.type, Array):
+        return None
+    return real, imag
 
 
 def is_any_array(value: Val | None) -> bool:
