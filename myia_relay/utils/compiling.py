@@ -27,6 +27,7 @@ R = TypeVar("R")
 LONGEST = 300.0  # seconds that a fork waits
 _lock = threading.Lock()
 _sessions = itertools.count(1)
+_hooked = False
 
 
 class _OfThread(threading.local):
@@ -52,8 +53,8 @@ def compiling() -> Iterator[None]:
     if _thread.compiles:
         yield
         return
-    _hook()
     with _lock, _as_compiling(True):
+        _hook()
         _thread.session = next(_sessions)
         yield
 
@@ -121,6 +122,12 @@ class once_property(functools.cached_property):
             return super().__get__(instance, owner)
 
 
+def keep_others_from_compiling(longest: float) -> None:
+    """At the end of the interpreter: wait until no thread compiles, for so many seconds at most; from then on only this one may."""
+    if not _thread.compiles and _lock.acquire(timeout=longest):
+        _thread.compiles = True
+
+
 # Forks.
 
 
@@ -129,13 +136,21 @@ def unlock_in_child(owner: Any) -> None:
     _owners.add(owner)
 
 
-@functools.cache
 def _hook() -> None:
-    """Have forks wait, from the first compilation on."""
-    import logging  # noqa: F401 (hooks run last first: its own takes a lock that the compiler wants, so it must come after ours)
+    """Have forks wait, from the first compilation on; the thread has the lock.
 
-    if hasattr(os, "register_at_fork"):
-        os.register_at_fork(before=_before, after_in_parent=_after)
+    These modules have hooks in pairs, one that takes a lock before a fork and one that releases it. Hooks run last first: these must
+    come after ours, since the compiler wants the locks. And they must be there before a fork waits: the compiler imports them, and
+    behind the fork a lock would be released that nobody took.
+    """
+    global _hooked
+    if not _hooked:
+        import concurrent.futures.thread
+        import logging  # noqa: F401
+
+        _hooked = True
+        if hasattr(os, "register_at_fork"):
+            os.register_at_fork(before=_before, after_in_parent=_after)
 
 
 def _before() -> None:

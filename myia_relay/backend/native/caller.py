@@ -18,6 +18,7 @@ from ...abstract.types import Array, Data, Leaf, NoneT, Ref, Scalar, Str, Struct
 from ...utils.errors import LoweringError
 from .area import sized_array
 from .arguments import conform
+from .ending import CALLER
 from .into import Finish, choose_targets, lie_apart
 from .lists import read
 from .stack import stack_limit
@@ -133,7 +134,7 @@ class Writer:
             self.lines.append(f"return {result}")
         head = f"def call({', '.join((['out'] if self.into else []) + params)}):"
         source = "\n".join([head, *("    " + line for line in self.lines)]) + "\n"
-        exec(compile(source, "<myia_relay native call>", "exec"), self.names)
+        exec(compile(source, CALLER, "exec"), self.names)
         self.names["call"].source = source
         return self.names["call"]
 

@@ -46,6 +46,7 @@ from .area import (
 )
 from .arguments import conform
 from .caller import Writer
+from .ending import keep_daemons, watch
 from .heap import Heap, heap
 from .lists import RELEASE, many_blocks, release
 from .memory_checks import HEAP, VIOLATED, MemoryChecks
@@ -143,6 +144,9 @@ class Entry:
         self.own: int | None = None  # the index of the area's own address among them
         self.call = Writer(self, into=False).function()
         self.into = Writer(self, into=True).function()
+        if self.main is not None:
+            watch(self.call)
+            watch(self.into)
 
     def area(self, size: int) -> tuple:
         """A new state area with an arena of at least `size` bytes.
@@ -299,6 +303,7 @@ class Entry:
         Raises:
             KeyboardInterrupt: the call was interrupted on another thread.
         """
+        keep_daemons()
         if address in self.stopped:  # interrupts of other threads are delivered here
             raise KeyboardInterrupt
         kind = ints[REQUEST]

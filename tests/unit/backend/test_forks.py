@@ -112,7 +112,7 @@ def test_a_child_runs_parallel_loops(tmp_path, case):
     path.write_text(HEAD + CASES[case] + "\nprint('parent is done')\n")
     env = {**os.environ, "PYTHONPATH": str(ROOT), "TVM_NUM_THREADS": "2"}
     done = subprocess.run([sys.executable, str(path)], env=env, capture_output=True, text=True, timeout=240)
-    assert done.returncode == 0, done.stderr
+    assert (done.returncode, done.stderr) == (0, "")  # Python says there what goes wrong in a hook of a fork
     assert set(done.stdout.splitlines()) == {"child is done", "parent is done"}
 
 
