@@ -13,6 +13,8 @@ from __future__ import annotations
 import builtins
 import inspect
 import os
+import struct
+import zlib
 from typing import Any
 
 import numpy as np
@@ -29,7 +31,7 @@ from ..utils.errors import LoweringError, TypeError_
 from ..utils.files import write_atomically
 from ..utils.raising import ITSELF, for_user
 
-MAGIC, VERSION = b"MYIARLY1", 1
+MAGIC, VERSION = b"MYIARLY1", 2
 INPUT, BOUND, SYMBOL, AREA, OUTPUT = range(5)  # what an argument of the code is
 ARRAY, FLOAT, INTEGER, RETURNED_FLOAT, RETURNED_INTEGER, SIZED = range(6)  # where an argument or result is
 TEXT, NUMBER, OTHER = range(3)  # kinds of the operands of messages
@@ -216,10 +218,11 @@ class _Description:
         self.word(len(s.sites))
         for site in s.sites:
             self._site(site)
-        head = len(MAGIC) + 8 * 2
+        head = len(MAGIC) + 8 * 4
         start = round_up(head + len(self.words))
-        prefix = MAGIC + VERSION.to_bytes(8, "little") + start.to_bytes(8, "little")
-        return bytes(prefix + self.words).ljust(start, b"\0") + bytes(self.blobs)
+        body = bytes(self.words).ljust(start - head, b"\0") + bytes(self.blobs)
+        prefix = MAGIC + struct.pack("<qqq", VERSION, start, head + len(body))
+        return prefix + struct.pack("<II", zlib.crc32(body), zlib.crc32(prefix)) + body
 
     def _arguments(self) -> None:
         """The symbols, the inputs, the arrays in the library, and the arguments of the code.

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import re
 import struct
+import zlib
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -26,6 +27,7 @@ INCLUDE = Path(__file__).parent / "include"
 
 DESCRIPTION = "myia_relay_library"  # the symbol of the description
 MAIN = "__tvm_ffi_main"
+END = b"MYIAEND1"  # the mark at the end of a shared object
 RUNTIME = (
     *("myia_relay_serve", "myia_relay_realloc", "TVMFFIErrorSetRaisedFromCStrParts", "TVMFFIErrorSetRaisedFromCStr"),
     *(f"scipy_cblas_{letter}{routine}" for letter in "sd" for routine in ("gemm", "gemv")),
@@ -113,15 +115,19 @@ class StandaloneCode:
 def shared_object(code: bytes, description: bytes, machine: TargetMachine) -> bytes:
     """A shared object; whoever loads it sets the variables `__NAME` of what it calls.
 
+    At its end are a mark, the length of the rest and its CRC-32, which the header looks at before the system's loader, or anything
+    else, follows what is in the file. The loader reads no further than the headers of the file say.
+
     Raises:
         LoweringError: the machine's processor is none that the linker knows.
     """
     exported = ("__tvm_ffi_", "__TVM", "__myia", "__scipy", "myia_relay_")
     objects = [code, data_object(code, description)]
     try:
-        return link(
+        data = link(
             objects, slots=RUNTIME, exported=exported, glibc="gnu" in machine.triple if machine.triple else None
         )
+        return data + struct.pack("<8sQQ", END, len(data), zlib.crc32(data))
     except LinkError as error:
         where = machine.triple or "this machine"
         raise LoweringError(

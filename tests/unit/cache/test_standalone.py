@@ -189,6 +189,137 @@ def test_a_library_describes_itself_and_says_what_is_wrong(tmp_path, runner, lan
     assert run(tmp_path, command, 10**7, 1.0)[0] == 4
 
 
+SHAPES = r"""
+#define MYIA_RELAY_IMPLEMENTATION
+#include "myia_relay.h"
+
+int main(int argc, char **argv) {
+    myia_relay_program *p;
+    double x[12] = {0};
+    int64_t n = 1;
+    static const int64_t shapes[][2] = {{-4, 3}, {4, -3}, {INT64_MIN, 3}, {INT64_MAX, 3}, {INT64_MAX / 24 + 1, 3},
+                                        {INT64_C(1) << 61, 3}, {INT64_C(1) << 62, 3}, {0, 3}, {4, 3}};
+    if (argc < 2 || myia_relay_load(argv[1], &p)) return 1;
+    for (size_t k = 0; k < sizeof shapes / sizeof *shapes; k++) {
+        myia_relay_array in[2] = {{x, NULL, 2, shapes[k]}, {&n, NULL, 0, NULL}}, out[5] = {{0}};
+        int code = myia_relay_run(p, in, out);
+        printf("%d %s\n", code, myia_relay_message(p));
+    }
+    myia_relay_close(p);
+    return 0;
+}
+"""
+
+DAMAGE = r"""
+#define MYIA_RELAY_IMPLEMENTATION
+#include "myia_relay.h"
+#include <unistd.h>
+
+static uint64_t state = 88172645463325252u;
+static uint64_t below(uint64_t n) {
+    state ^= state << 13, state ^= state >> 7, state ^= state << 17;
+    return state % n;
+}
+
+int main(int argc, char **argv) {
+    static unsigned char whole[1 << 20], damaged[1 << 20];
+    FILE *file = fopen(argv[1], "rb");
+    size_t size = fread(whole, 1, sizeof whole, file);
+    fclose(file);
+    int loaded = 0;
+    for (int k = 0; argc > 3 && k < atoi(argv[2]); k++) {
+        size_t left = size, at = below(size), length = 1 + below(size - at < 64 ? size - at : 64);
+        memcpy(damaged, whole, size);
+        switch (k % 5) {
+        case 0: damaged[at] ^= 1 << below(8); break;
+        case 1: for (size_t i = 0; i < length; i++) damaged[at + i] = (unsigned char)below(256); break;
+        case 2: left = at; break;
+        case 3: memset(damaged + at, k % 2 ? 0 : 255, size - at); break;
+        case 4: memmove(damaged + at, damaged + at + length, size - at - length), left = size - length; break;
+        }
+        if (left == size && !memcmp(whole, damaged, size)) continue;
+        file = fopen(argv[3], "wb");
+        fwrite(damaged, 1, left, file);
+        fclose(file);
+        myia_relay_program *p;
+        int code = myia_relay_load(argv[3], &p);
+        if (code == MYIA_RELAY_OK) loaded++, myia_relay_close(p);
+        else if (code != MYIA_RELAY_NO_LIBRARY || !*myia_relay_message(NULL)) loaded++;
+        unlink(argv[3]);
+    }
+    printf("%d\n", loaded);
+    return 0;
+}
+"""
+
+
+def compiled(folder: Path, source: str, *flags: str) -> str:
+    (folder / "program.c").write_text(source)
+    warnings = ["-std=gnu99", "-O1", "-Wall", "-Wextra", "-Werror", f"-I{INCLUDE}"]
+    command = ["gcc", *warnings, *flags, str(folder / "program.c"), "-o", str(folder / "program"), "-lm", "-ldl"]
+    subprocess.run(command, check=True, timeout=120)
+    return str(folder / "program")
+
+
+@here
+def test_shapes_that_no_array_has(tmp_path):
+    library = tmp_path / "f.so"
+    relay.export_library(mixed, library, X, 5)
+    command = [compiled(tmp_path, SHAPES), str(library)]
+    found = subprocess.run(command, capture_output=True, text=True, timeout=120, check=True).stdout.splitlines()
+    assert found[:3] == [
+        "2 axis 0 of x cannot be -4 long",
+        "2 axis 1 of x cannot be -3 long",
+        f"2 axis 0 of x cannot be {-(2**63)} long",
+    ]
+    assert found[3:7] == ["2 x has more elements than there is memory"] * 4
+    assert found[7].endswith("ZeroDivisionError: integer modulo by zero") and found[8:] == ["0 "]
+
+
+def load_damaged(tmp_path, count: int) -> None:
+    relay.export_library(mixed, tmp_path / "f.so", X, 5)
+    command = [compiled(tmp_path, DAMAGE), str(tmp_path / "f.so"), str(count), str(tmp_path / "damaged.so")]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=600)
+    assert (done.returncode, done.stdout) == (0, "0\n")
+
+
+@here
+def test_damaged_libraries_are_refused(tmp_path):
+    load_damaged(tmp_path, 500)
+    with pytest.raises(ValueError, match=r"f\.so: "):
+        relay.load_compiled(tmp_path / "f.so")
+
+
+@here
+@pytest.mark.campaign
+def test_many_damaged_libraries_are_refused(tmp_path):
+    load_damaged(tmp_path, 20_000)
+
+
+@here
+def test_a_damaged_static_library_is_refused(tmp_path):
+    """What is linked has no file to look at: the description is."""
+    relay.export_library(mixed, tmp_path / "f.a", X, 5)
+    whole = (tmp_path / "f.a").read_bytes()
+    program = "int main(void) { myia_relay_program *p; return myia_relay_linked(&p); }"
+    source = f'#define MYIA_RELAY_IMPLEMENTATION\n#include "myia_relay.h"\n{program}\n'
+    begin = whole.index(b"MYIARLY1")
+    for at, code in ((None, 0), (begin + 9, 1), (begin + 24, 1), (begin + 60, 1), (whole.index(b"float64", begin), 1)):
+        damaged = whole if at is None else whole[:at] + bytes([whole[at] ^ 64]) + whole[at + 1 :]
+        (tmp_path / "f.a").write_bytes(damaged)
+        command = [
+            compiled(
+                tmp_path,
+                source,
+                "-DMYIA_RELAY_STATIC",
+                "-Wl,--whole-archive",
+                str(tmp_path / "f.a"),
+                "-Wl,--no-whole-archive",
+            )
+        ]
+        assert subprocess.run(command, timeout=120).returncode == code, at
+
+
 def machine(name: str) -> tuple[str, str, str, str]:
     target, compiler, emulator, root = MACHINES[name]
     if missing := [tool for tool in (compiler, emulator) if shutil.which(tool) is None]:

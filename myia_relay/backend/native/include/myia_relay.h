@@ -63,7 +63,8 @@ typedef struct {
     const int64_t *shape; /* checked; NULL: as the library says, where that leaves no size open */
 } myia_relay_array;
 
-/* Load a shared object. Errors: MYIA_RELAY_NO_LIBRARY, MYIA_RELAY_NO_MEMORY; `myia_relay_message(NULL)` says more. */
+/* Load a shared object, whose checksum is looked at first (MYIA_RELAY_UNCHECKED: it is not, for files that were changed on purpose,
+ * by `strip` or `patchelf`). Errors: MYIA_RELAY_NO_LIBRARY, MYIA_RELAY_NO_MEMORY; `myia_relay_message(NULL)` says more. */
 int myia_relay_load(const char *path, myia_relay_program **program);
 /* The library that is linked to this program. */
 int myia_relay_linked(myia_relay_program **program);
@@ -98,6 +99,7 @@ const char *myia_relay_message(const myia_relay_program *program);
 #include <string.h>
 #ifndef MYIA_RELAY_STATIC
 #include <dlfcn.h>
+#include <sys/stat.h>
 #endif
 
 #ifndef MYIA_RELAY_STACK
@@ -135,6 +137,7 @@ struct myia_relay_program {
     const char *arrays; /* those in the library */
     const char *name, *target;
     int64_t symbols, *origins, *symbol;
+    int beyond; /* whether a size did not fit into 64 bits */
     int inputs, outputs, order, many;
     myia_relay_slot *in, *out;
     int64_t bound, *bounds;
@@ -169,8 +172,62 @@ static const char *myia_relay_string(const int64_t **at) {
     return text;
 }
 
+/* CRC-32, eight bytes at a time. */
+typedef struct {
+    uint32_t of[8][256];
+} myia_relay_table;
+
+static void myia_relay_tabulate(myia_relay_table *t) {
+    for (int k = 0; k < 8; k++)
+        for (uint32_t n = 0; n < 256; n++) {
+            uint32_t x = k ? t->of[k - 1][n] : n;
+            for (int bit = 0; bit < 8; bit++) x = x & 1 ? x >> 1 ^ 0xEDB88320u : x >> 1;
+            t->of[k][n] = x;
+        }
+}
+
+static uint32_t myia_relay_crc(const myia_relay_table *t, uint32_t crc, const void *data, size_t count) {
+    const uint32_t(*table)[256] = t->of;
+    const unsigned char *c = (const unsigned char *)data;
+    crc = ~crc;
+    for (; count >= 8; count -= 8, c += 8) {
+        uint32_t low, high;
+        memcpy(&low, c, 4);
+        memcpy(&high, c + 4, 4);
+        low ^= crc;
+        crc = table[7][low & 255] ^ table[6][low >> 8 & 255] ^ table[5][low >> 16 & 255] ^ table[4][low >> 24] ^
+              table[3][high & 255] ^ table[2][high >> 8 & 255] ^ table[1][high >> 16 & 255] ^ table[0][high >> 24];
+    }
+    for (; count > 0; count--, c++) crc = table[0][(crc ^ *c) & 255] ^ crc >> 8;
+    return ~crc;
+}
+
+/* Sums and products of sizes: those that do not fit are noted, and refused where they would be used. */
+static int64_t myia_relay_times(myia_relay_program *p, int64_t a, int64_t b) {
+    if (a == 0 || b == 0) return 0;
+    if (a == INT64_MIN || b == INT64_MIN || (a < 0 ? -a : a) > INT64_MAX / (b < 0 ? -b : b)) return p->beyond = 1, 0;
+    return a * b;
+}
+
+static int64_t myia_relay_plus(myia_relay_program *p, int64_t a, int64_t b) {
+    if (b > 0 ? a > INT64_MAX - b : a < INT64_MIN - b) return p->beyond = 1, 0;
+    return a + b;
+}
+
+/* The bytes of an array; -1 where no memory has as many. */
+static int64_t myia_relay_bytes(const myia_relay_value *v, const int64_t *shape) {
+    uint64_t count = v->itemsize, most = PTRDIFF_MAX;
+    for (int k = 0; k < v->ndim; k++)
+        if (!shape[k]) return 0;
+    for (int k = 0; k < v->ndim; k++) {
+        if (shape[k] < 0 || count > most / (uint64_t)shape[k]) return -1;
+        count *= (uint64_t)shape[k];
+    }
+    return (int64_t)count;
+}
+
 /* A size: a sum of products of symbols, and of quotients, rounded down, of such sums. */
-static int64_t myia_relay_sum(const myia_relay_program *p, const int64_t **at) {
+static int64_t myia_relay_sum(myia_relay_program *p, const int64_t **at) {
     int64_t total = 0;
     for (int64_t terms = *(*at)++; terms > 0; terms--) {
         int64_t product = *(*at)++;
@@ -180,19 +237,19 @@ static int64_t myia_relay_sum(const myia_relay_program *p, const int64_t **at) {
                 factor = p->symbol[factor];
             else {
                 int64_t above = myia_relay_sum(p, at), below = myia_relay_sum(p, at);
-                if (!below) below = 1; /* before the symbols are known */
+                if (!below || (above == INT64_MIN && below == -1)) below = 1; /* before the symbols are known */
                 factor = above / below - (above % below != 0 && (above < 0) != (below < 0));
             }
-            product *= factor;
+            product = myia_relay_times(p, product, factor);
         }
-        total += product;
+        total = myia_relay_plus(p, total, product);
     }
     return total;
 }
 
-static int64_t myia_relay_size(const myia_relay_program *p, const int64_t *at) { return myia_relay_sum(p, &at); }
+static int64_t myia_relay_size(myia_relay_program *p, const int64_t *at) { return myia_relay_sum(p, &at); }
 
-static const int64_t *myia_relay_skip(const myia_relay_program *p, const int64_t *at) {
+static const int64_t *myia_relay_skip(myia_relay_program *p, const int64_t *at) {
     myia_relay_sum(p, &at);
     return at;
 }
@@ -200,7 +257,7 @@ static const int64_t *myia_relay_skip(const myia_relay_program *p, const int64_t
 /* Whether a size is a number, and which. */
 static int64_t myia_relay_fixed(const int64_t *at) { return *at == 1 && at[2] == 0 ? at[1] : -1; }
 
-static int myia_relay_slot_of(const myia_relay_program *p, myia_relay_slot *s, const int64_t **at, int output) {
+static int myia_relay_slot_of(myia_relay_program *p, myia_relay_slot *s, const int64_t **at, int output) {
     s->value.name = myia_relay_string(at);
     s->kind = *(*at)++;
     if (output) s->slot = *(*at)++;
@@ -245,9 +302,19 @@ static void *myia_relay_zeros(int64_t count, size_t size) { return calloc(count 
 static int myia_relay_read(myia_relay_program *p, const void *library) {
     const char *base = (const char *)library;
     const int64_t *at = (const int64_t *)(base + 8);
-    if (memcmp(base, "MYIARLY1", 8) || *at++ != 1)
+    const int64_t *seal = at + 3; /* the checksums of what follows, and of what is before */
+    if (memcmp(base, "MYIARLY1", 8) || at[0] != 2)
         return myia_relay_fail(NULL, MYIA_RELAY_NO_LIBRARY, "the library was written by another version");
-    p->arrays = base + *at++;
+    myia_relay_table table;
+    myia_relay_tabulate(&table);
+    if ((uint32_t)(*seal >> 32 & 0xFFFFFFFF) != myia_relay_crc(&table, 0, base, 32))
+        return myia_relay_fail(NULL, MYIA_RELAY_NO_LIBRARY, "the library is damaged");
+#if defined(MYIA_RELAY_STATIC) || defined(MYIA_RELAY_UNCHECKED)
+    if ((uint32_t)(*seal & 0xFFFFFFFF) != myia_relay_crc(&table, 0, base + 40, (size_t)at[2] - 40))
+        return myia_relay_fail(NULL, MYIA_RELAY_NO_LIBRARY, "the library is damaged");
+#endif
+    p->arrays = base + at[1];
+    at = seal + 1;
     p->name = myia_relay_string(&at);
     p->target = myia_relay_string(&at);
     p->symbols = *at++;
@@ -545,10 +612,16 @@ static int myia_relay_shape(myia_relay_program *p, const myia_relay_slot *s, con
     if (!a->shape) return MYIA_RELAY_OK;
     if (a->ndim != s->value.ndim)
         return myia_relay_fail(p, MYIA_RELAY_ARGUMENT, "%s has %d axes, not %d", s->value.name, s->value.ndim, a->ndim);
-    for (int k = 0; k < a->ndim; k++)
+    for (int k = 0; k < a->ndim; k++) {
+        if (a->shape[k] < 0)
+            return myia_relay_fail(p, MYIA_RELAY_ARGUMENT, "axis %d of %s cannot be %lld long", k, s->value.name,
+                                   (long long)a->shape[k]);
         if (now[k] >= 0 && now[k] != a->shape[k])
             return myia_relay_fail(p, MYIA_RELAY_ARGUMENT, "axis %d of %s is %lld long, not %lld", k, s->value.name,
                                    (long long)now[k], (long long)a->shape[k]);
+    }
+    if (myia_relay_bytes(&s->value, a->shape) < 0)
+        return myia_relay_fail(p, MYIA_RELAY_ARGUMENT, "%s has more elements than there is memory", s->value.name);
     return MYIA_RELAY_OK;
 }
 
@@ -585,8 +658,10 @@ static void myia_relay_store(const myia_relay_slot *s, void *data, const void *w
 
 /* Memory for a result that has none. */
 static int myia_relay_room(myia_relay_program *p, myia_relay_slot *s, myia_relay_array *a) {
-    size_t need = s->value.itemsize;
-    for (int k = 0; k < s->value.ndim; k++) need *= (size_t)s->now[k];
+    int64_t bytes = myia_relay_bytes(&s->value, s->now);
+    size_t need = (size_t)bytes;
+    if (bytes < 0 || p->beyond)
+        return myia_relay_fail(p, MYIA_RELAY_NO_MEMORY, "%s has more elements than there is memory", s->value.name);
     if (a->data) {
         /* The caller's: it is as large as its shape says. */
         return myia_relay_shape(p, s, a, s->now);
@@ -608,7 +683,9 @@ static int myia_relay_room(myia_relay_program *p, myia_relay_slot *s, myia_relay
 static int myia_relay_prepare(myia_relay_program *p) {
     int64_t need = myia_relay_size(p, p->arena);
     if (need < 0) need = 0;
-    if (p->memory && p->room >= need) return MYIA_RELAY_OK;
+    if (p->memory && p->room >= need && !p->beyond) return MYIA_RELAY_OK;
+    if (p->beyond || (uint64_t)need > (uint64_t)PTRDIFF_MAX - 64 - (uint64_t)p->head)
+        return myia_relay_fail(p, MYIA_RELAY_NO_MEMORY, "the call needs more than there is memory");
     char *memory = (char *)calloc(1, (size_t)(p->head + need + 64));
     if (!memory) return myia_relay_fail(p, MYIA_RELAY_NO_MEMORY, "no memory for %lld bytes", (long long)need);
     char *area = memory + (64 - (uintptr_t)memory % 64) % 64;
@@ -643,6 +720,7 @@ static void myia_relay_release(myia_relay_program *p) {
 int myia_relay_run(myia_relay_program *p, const myia_relay_array *inputs, myia_relay_array *outputs) {
     int code;
     p->message[0] = 0;
+    p->beyond = 0;
     for (int k = 0; k < p->inputs; k++) {
         myia_relay_slot *s = &p->in[k];
         if (!inputs[k].data) return myia_relay_fail(p, MYIA_RELAY_ARGUMENT, "%s is NULL", s->value.name);
@@ -655,6 +733,7 @@ int myia_relay_run(myia_relay_program *p, const myia_relay_array *inputs, myia_r
     for (int k = 0; k < p->inputs; k++) {
         myia_relay_slot *s = &p->in[k];
         for (int axis = 0; axis < s->value.ndim; axis++) s->now[axis] = myia_relay_size(p, s->dims[axis]);
+        if (p->beyond) return myia_relay_fail(p, MYIA_RELAY_ARGUMENT, "the sizes of %s are too large", s->value.name);
         if ((code = myia_relay_shape(p, s, &inputs[k], s->now))) return code;
     }
     for (int k = 0; k < p->outputs; k++) {
@@ -720,13 +799,10 @@ int myia_relay_run(myia_relay_program *p, const myia_relay_array *inputs, myia_r
         else if (s->kind == MYIA_FLOAT || s->kind == MYIA_INTEGER)
             myia_relay_store(s, outputs[k].data, &slots[s->slot], s->kind == MYIA_FLOAT);
         else if (s->kind == MYIA_SIZED) {
-            size_t bytes = s->value.itemsize;
-            for (int axis = 0; axis < s->value.ndim; axis++) {
-                s->now[axis] = slots[s->sizes[axis]];
-                bytes *= (size_t)s->now[axis];
-            }
+            for (int axis = 0; axis < s->value.ndim; axis++) s->now[axis] = slots[s->sizes[axis]];
+            int64_t bytes = myia_relay_bytes(&s->value, s->now);
             if (!(code = myia_relay_room(p, s, &outputs[k])) && bytes)
-                memcpy(outputs[k].data, (const void *)(intptr_t)slots[s->slot], bytes);
+                memcpy(outputs[k].data, (const void *)(intptr_t)slots[s->slot], (size_t)bytes);
         }
     }
     myia_relay_release(p);
@@ -775,6 +851,33 @@ int myia_relay_linked(myia_relay_program **program) {
     return myia_relay_open(NULL, myia_relay_library, (myia_relay_main)__tvm_ffi_main, program);
 }
 #else
+/* Whether a file is as it was written: it ends with a mark, the length of the rest, and its CRC-32. */
+static int myia_relay_whole(const char *path) {
+    struct stat status;
+    unsigned char piece[1 << 14];
+    uint64_t end[3], left;
+    uint32_t crc = 0;
+    myia_relay_table table;
+    myia_relay_tabulate(&table);
+    if (stat(path, &status)) return myia_relay_fail(NULL, MYIA_RELAY_NO_LIBRARY, "%s: there is no such file", path);
+    FILE *file = S_ISREG(status.st_mode) ? fopen(path, "rb") : NULL;
+    if (!file) return myia_relay_fail(NULL, MYIA_RELAY_NO_LIBRARY, "%s cannot be read", path);
+    int code = MYIA_RELAY_OK;
+    if (fseek(file, -(long)sizeof end, SEEK_END) || fread(end, 1, sizeof end, file) != sizeof end || memcmp(end, "MYIAEND1", 8) ||
+        end[1] != (uint64_t)status.st_size - sizeof end)
+        code = myia_relay_fail(NULL, MYIA_RELAY_NO_LIBRARY, "%s was cut off or changed, or not written by relay.export_library", path);
+    rewind(file);
+    for (left = code ? 0 : end[1]; left > 0;) {
+        size_t want = left < sizeof piece ? (size_t)left : sizeof piece, got = fread(piece, 1, want, file);
+        if (!got) break;
+        crc = myia_relay_crc(&table, crc, piece, got);
+        left -= got;
+    }
+    fclose(file);
+    if (!code && (left || crc != end[2])) return myia_relay_fail(NULL, MYIA_RELAY_NO_LIBRARY, "%s is damaged", path);
+    return code;
+}
+
 int myia_relay_load(const char *path, myia_relay_program **program) {
     /* Functions that the library calls through variables; those of the C library have versions, and this is the newest. */
     static const struct {
@@ -793,8 +896,11 @@ int myia_relay_load(const char *path, myia_relay_program **program) {
     void *handle, *library, *main;
     char here[MYIA_RELAY_TEXT];
     snprintf(here, sizeof here, "%s%s", strchr(path, '/') ? "" : "./", path); /* a file, not a name to be searched for */
-    handle = dlopen(here, RTLD_NOW | RTLD_LOCAL);
     *program = NULL;
+#ifndef MYIA_RELAY_UNCHECKED
+    if (myia_relay_whole(here)) return MYIA_RELAY_NO_LIBRARY;
+#endif
+    handle = dlopen(here, RTLD_NOW | RTLD_LOCAL);
     if (!handle) return myia_relay_fail(NULL, MYIA_RELAY_NO_LIBRARY, "%s", dlerror());
     library = dlsym(handle, "myia_relay_library");
     main = dlsym(handle, "__tvm_ffi_main");
