@@ -139,13 +139,13 @@ def unlock_in_child(owner: Any) -> None:
 def _hook() -> None:
     """Have forks wait, from the first compilation on; the thread has the lock.
 
-    These modules have hooks in pairs, one that takes a lock before a fork and one that releases it. Hooks run last first: these must
-    come after ours, since the compiler wants the locks. And they must be there before a fork waits: the compiler imports them, and
-    behind the fork a lock would be released that nobody took.
+    Modules that are imported here have hooks in pairs: one takes a lock before a fork, one releases it. Hooks run last first, so
+    these come after ours: the compiler wants the locks. And they must be there before a fork waits. The compiler imports the
+    modules, and behind the fork a lock would be released that nobody took.
     """
     global _hooked
     if not _hooked:
-        import concurrent.futures.thread
+        import concurrent.futures.thread  # noqa: F401
         import logging  # noqa: F401
 
         _hooked = True
