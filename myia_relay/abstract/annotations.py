@@ -26,6 +26,14 @@ class Annotation:
     def __ror__(self, other):
         return (*other, self) if isinstance(other, tuple) else (other, self)
 
+    def __call__(self, *args, **kwargs):
+        """Refused. Python 3.10 takes an object for an annotation of a NamedTuple's field only where it can be called.
+
+        Raises:
+            TypeError: always.
+        """
+        raise TypeError(f"{self!r} is an annotation, which cannot be called")
+
 
 @dataclass(frozen=True)
 class ScalarAnnotation(Annotation):

@@ -12,6 +12,7 @@ Input: an object. Output: nested lists of strings, the same in every process.
 
 from __future__ import annotations
 
+import ast
 import collections
 import dataclasses
 import functools
@@ -105,10 +106,28 @@ def source_text(function: types.FunctionType) -> str:
         inner = stack.pop()
         positions = getattr(inner, "co_positions", None)
         if positions is None:  # before Python 3.11
-            return "".join(lines)
+            last = last_lines("".join(lines)).get(code.co_firstlineno, len(lines))
+            break
         last = max([last, *(end for _, end, _, _ in positions() if end)])
         stack.extend(c for c in inner.co_consts if isinstance(c, types.CodeType))
     return "".join(lines[code.co_firstlineno - 1 : last])
+
+
+@functools.lru_cache(maxsize=32)
+def last_lines(text: str) -> dict[int, int]:
+    """First line of a function in the text of a file -> the last line of the functions that begin there. Code objects of
+    Python 3.10 do not know their ends.
+    """
+    try:
+        module = ast.parse(text)
+    except (SyntaxError, ValueError, RecursionError):
+        return {}
+    found: dict[int, int] = {}
+    for node in ast.walk(module):
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda):
+            first = min(part.lineno for part in (node, *getattr(node, "decorator_list", ())))
+            found[first] = max(found.get(first, 0), node.end_lineno or node.lineno)
+    return found
 
 
 class _Describer:

@@ -93,15 +93,24 @@ def rot90(m, k=1):
     return m
 
 
+PLANE_VECTORS = np.lib.NumpyVersion(np.__version__) < "2.5.0"
+"""Whether NumPy has cross products of vectors of two elements."""
+
+
 def cross(a, b):
-    """np.cross of vectors of two or three elements along the last axis.
+    """np.cross of vectors of three elements along the last axis, and of two where NumPy has them.
 
     Raises:
-        ValueError: the last axis of one has not two or three elements, or is missing.
+        ValueError: the last axis of one has another number of elements, or is missing.
     """
     a, b = np.asarray(a), np.asarray(b)
     if a.ndim < 1 or b.ndim < 1:
         misfit("np.cross: at least one array has zero dimension")
+    if not PLANE_VECTORS and (a.shape[-1] != 3 or b.shape[-1] != 3):
+        raise ValueError(
+            "Both input arrays must be (arrays of) 3-dimensional vectors, but they are "
+            f"{a.shape[-1]} and {b.shape[-1]} dimensional instead."
+        )
     if a.shape[-1] not in (2, 3) or b.shape[-1] not in (2, 3):
         raise ValueError("incompatible dimensions for cross product\n(dimension must be 2 or 3)")
     kind = np.result_type(a, b)

@@ -13,6 +13,7 @@ import pytest
 
 from myia_relay import relay
 from tests.golden.programs import PROGRAMS
+from tests.pins import in_words_of_3_11
 
 STAGES = ("parsed", "inferred", "differentiated", "optimized")
 FOLDER = Path(__file__).parent
@@ -23,7 +24,7 @@ def text_of(f, args) -> str:
     compiled = relay(f, executor="python")
     parts = []
     for stage in STAGES:
-        text = re.sub(r" at 0x[0-9a-f]+", "", str(compiled.ir(*args, stage=stage)))
+        text = in_words_of_3_11(re.sub(r" at 0x[0-9a-f]+", "", str(compiled.ir(*args, stage=stage))))
         parts.append(f"--- {stage} ---\n{text.strip()}\n")
     return "\n".join(parts)
 

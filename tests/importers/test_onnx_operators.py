@@ -8,7 +8,7 @@ import pytest
 from onnx import parser
 from onnx.reference import ReferenceEvaluator
 
-from myia_relay import CompileError, grad, relay
+from myia_relay import CompileError, ShapeError, grad, relay
 
 RNG = np.random.default_rng(3)
 
@@ -298,3 +298,67 @@ def test_bits_of_numbers():
     np.testing.assert_array_equal(np.asarray(g(bits)).view(np.uint16), bits)
     with pytest.raises(CompileError, match="BitCast.*float32.*int64"):
         relay.from_onnx(parsed("f (float[n] x) => (int64[n] y) { y = BitCast <to = 7> (x) }", 26))
+
+
+def test_axes_of_a_named_size_that_is_1_are_dropped():
+    f = relay.from_onnx(parsed("f (float[n, 3, m] x) => (float[k] y) { y = Squeeze(x) }"))
+    for shape in ((2, 3, 4), (1, 3, 4), (2, 3, 1), (1, 3, 1), (5, 3, 6)):
+        x = floats(*shape)
+        check(f, x.squeeze(), x)
+    assert f.cache_info().misses == 4  # one program for all sizes but those of 1
+
+    @relay
+    def doubled(x):
+        return f(x) * 2.0
+
+    for shape in ((2, 3, 4), (1, 3, 4)):
+        x = floats(*shape)
+        check(doubled, x.squeeze() * 2, x)
+
+
+@pytest.mark.parametrize("policy", ["not_larger", "not_smaller"])
+@pytest.mark.parametrize("mode", ["nearest", "linear", "cubic"])
+def test_images_that_keep_their_aspect(policy, mode):
+    for axes, sizes in (("", "1, 1, 7, 8"), (", axes = [2, 3]", "7, 8"), (", axes = [3, 2]", "3, 2")):
+        count = sizes.count(",") + 1
+        head = f"f (float[1, 1, 3, 4] x) => (float[a, b, c, d] y) <int64[{count}] s = {{{sizes}}}>"
+        options = f'mode = "{mode}", keep_aspect_ratio_policy = "{policy}"{axes}'
+        compare(parsed(f"{head} {{ y = Resize <{options}> (x, , , s) }}"), floats(1, 1, 3, 4))
+
+
+def test_nearest_elements_before_operator_set_11():
+    # Of fewer elements the next one, as ONNX's own tests of operator set 10 have it; of more the one before.
+    x = np.arange(1, 9, dtype=np.float32).reshape(1, 1, 2, 4)
+    text = "f (float[1, 1, 2, 4] x) => (float[a, b, c, d] y) <float[4] s = {1, 1, %s, %s}> { y = Resize(x, s) }"
+    check(relay.from_onnx(parsed(text % (0.6, 0.6), 10)), np.array([[[[1, 3]]]], np.float32), x)
+    wide = relay.from_onnx(parsed("f (float[10] x) => (float[a] y) <float[1] s = {0.6}> { y = Resize(x, s) }", 10))
+    check(wide, np.array([0, 2, 4, 5, 7, 9], np.float32), np.arange(10, dtype=np.float32))
+    want = np.array([1, 1, 2, 3, 3, 4], np.float32)
+    check(relay.from_onnx(parsed(text % (1.0, 1.5), 10)), np.stack([want, want + 4])[None, None], x)
+
+
+@pytest.mark.parametrize("align", [0, 1])
+@pytest.mark.parametrize("n", [1, 2])
+@pytest.mark.parametrize("size", [(4, 5), (2, 3, 4)])
+def test_grids_of_affine_maps(align, n, size):
+    rank = len(size)
+    theta, sizes = floats(n, rank, rank + 1), np.array([n, 3, *size])
+    points = "float[" + ", ".join("abcde"[: rank + 2]) + "]"
+    known = f"<int64[{rank + 2}] s = {{{', '.join(map(str, sizes))}}}>"
+    for named in ("N", n):
+        head = f"f (float[{named}, {rank}, {rank + 1}] t"
+        body = f"{{ y = AffineGrid <align_corners = {align}> (t, s) }}"
+        compare(parsed(f"{head}) => ({points} y) {known} {body}"), theta)
+        compare(parsed(f"{head}, int64[{rank + 2}] s) => ({points} y) {body}"), theta, sizes)
+    with pytest.raises(ShapeError, match="AffineGrid"):
+        relay.from_onnx(parsed(f"f (float[{n + 1}, {rank}, {rank + 1}] t) => ({points} y) {known} {body}"))
+
+
+def test_models_that_need_sizes_are_compiled_for_those_of_each_call():
+    x = floats(4, 6)
+    for body, inputs in (
+        ("{ a, b = Split <axis = 0, num_outputs = 2> (x)  y = Concat <axis = 1> (b, a) }", (x,)),
+        ("<int64[2] s = {2, 7}> { y = CenterCropPad(x, s) }", (x,)),
+        ("{ i = NonZero(x)  j = Transpose(i)  y = GatherND(x, j) }", (x,)),
+    ):
+        compare(parsed(f"f (float[n, m] x) => (float[k, l] y) {body}"), *inputs)

@@ -64,6 +64,8 @@ CASES = [
 @pytest.mark.parametrize("name, text, args", CASES, ids=[text for _, text, _ in CASES])
 @pytest.mark.sampled(13)
 def test_numpy_says(executor, name, text, args):
+    if text == "np.quantile(a0, 0)" and np.isnan(np.quantile([INF, 1.0, -INF], 0)):
+        pytest.skip("this NumPy interpolates between infinities, which later ones do not")
     verdict = judge(name, text, args, executor)
     assert verdict.kind == "same", str(verdict)
 

@@ -248,22 +248,22 @@ class ImportedModel(Model):
             problem = for_user(error, debugging())
         raise problem
 
-    def _of_inputs(self, given: list[Any]) -> Any:
-        """The result of compiled code for inputs in order.
+    def _of_inputs(self, given: list[Any], interpreted: bool = False) -> Any:
+        """The result of compiled code, or of the interpreter, for inputs in order.
 
         Raises:
             ShapeError: sizes do not fit.
         """
         values = [self._argument(p, v) for p, v in zip(self.inputs, given, strict=True)]
         try:
-            return self._run(values)
+            return self._run(values, interpreted)
         except ShapeError as error:
             if getattr(error, "at_compile_time", False):
                 raise
             exact = self._exactly(values)
             if exact is None:
                 raise
-        return exact._of_inputs(given)
+        return exact._of_inputs(given, interpreted)
 
     def _exactly(self, values: list[Any]) -> ImportedModel | None:
         """This model, compiled for the sizes and small integers of each call; None where no more can be known of these inputs.
@@ -332,8 +332,8 @@ class ImportedModel(Model):
             return NARROW[array.dtype.name](carried(array))
         return array
 
-    def _run(self, values: list[Any]) -> Any:
-        """The result of compiled code; inputs become part of the program where it must know them.
+    def _run(self, values: list[Any], interpreted: bool) -> Any:
+        """The result of compiled code, or of the interpreter; inputs become part of the program where it must know them.
 
         Raises:
             CompileError: the model is not what ONNX allows.
@@ -341,7 +341,7 @@ class ImportedModel(Model):
         while True:
             relay = self._relay()
             try:
-                return relay(self, *values)
+                return relay.interpret(self, *values) if interpreted else relay(self, *values)
             except CompileError as error:
                 if not getattr(error, "at_compile_time", False):
                     raise
@@ -500,7 +500,7 @@ class ImportedModel(Model):
 
     def interpret(self, *args):
         """Run on the reference interpreter."""
-        return self._result(self._of_function("interpret", args, {}))
+        return self._result(self._of_inputs(self._ordered(args, {}), interpreted=True))
 
     def __repr__(self) -> str:
         return f"<ONNX model {self._name}: {len(self.inputs)} inputs, {len(self.outputs)} outputs, {self.num_params:,} parameters>"

@@ -97,7 +97,7 @@ def name_of(value: Any) -> str:
     """A callable's name as the user writes it: `random.random`, `numpy.fft.fft`."""
     owner = getattr(value, "__self__", None)
     module = getattr(value, "__module__", None) or (type(owner).__module__ if owner is not None else "")
-    if module == "io" and getattr(value, "__name__", "") == "open":
+    if module in ("io", "_io") and getattr(value, "__name__", "") == "open":
         module = "builtins"
     name = getattr(value, "__name__", type(value).__name__)
     return name if module in ("", "builtins") else f"{module}.{name}"

@@ -20,7 +20,7 @@ from ...ir.node import Apply, Constant, Node
 from ...ir.prim import REGISTRY
 from ...prims.api.promotion import bind_size, guard
 from ...prims.ops.effects import check
-from ...utils.errors import TypeError_
+from ...utils.errors import TypeError_, ValueError_
 from ..engine.conform import LONG, common_elem, entry_node, entry_type, has_entry_type, promoted
 from ..engine.engine import Engine
 from ..engine.frames import Frame, emit, raising
@@ -349,7 +349,7 @@ def array_of(frame: Frame, value: Val, what: str, typed: bool = False) -> Any:
             some = REGISTRY["gt"](REGISTRY["list_len"](numbers), frame.var(frame.constant(0)))
             kind = describe(Dyn(Node(value.type.elem)))
             text = f"{what}: an empty list makes an array of floats, and this list is one of {kind}; test its length before"
-            guard(frame.builder, some, ValueError, text)
+            guard(frame.builder, some, ValueError_, text)
         return REGISTRY["list_to_array"](numbers, size=bind_size(frame.builder, REGISTRY["list_len"](numbers)))
     raise TypeError_(
         f"{what}: the length of this {describe(value)} is known at run time only, and only a list of numbers makes an array then; "

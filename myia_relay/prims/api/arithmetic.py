@@ -16,7 +16,7 @@ import numpy as np
 from ...abstract.dims import Dim, DimLike, never_negative, product
 from ...abstract.types import INTS, Array
 from ...ir.build import Builder, Var
-from ...utils.errors import TypeError_
+from ...utils.errors import TypeError_, ValueError_
 from ..ops import elementwise as P
 from ..ops.reduction import reduce_all
 from ..rules.relations import broadcast_shapes
@@ -203,6 +203,9 @@ def divmod_(b: Builder, x: Var, y: Var) -> tuple[Var, Var]:
 
 # Powers.
 
+ANY_TWO_SQUARES = (np.zeros(1, bool) ** 2.0).dtype == np.int8
+"""NumPy before 2.3 squares bools for an exponent of 2 of any type, later ones for Python's int 2."""
+
 
 def power(b: Builder, x: Var, y: Var) -> Var:
     """`x ** y`.
@@ -217,8 +220,11 @@ def power(b: Builder, x: Var, y: Var) -> Var:
                 "NumPy's dtype of bools ** int depends on the exponent (int8 of squares); write x.astype(int) ** y"
             )
         if static_value(y) == 2:  # np.square, which has no loop for bools and takes the next type
-            x = astype(x, "int8")
-            return unwrap(P.mul(x, x))
+            return _square_of_bools(x)
+    if ANY_TWO_SQUARES and isinstance(x.type, Array) and x.dtype == "bool" and y.dtype != "bool" and is_static(y):
+        exponent = static_value(y)
+        if np.ndim(exponent) == 0 and exponent == 2:
+            return _square_of_bools(x)
     if not all_weak(x, y):
         array = any(isinstance(v, Var) and isinstance(v.type, Array) for v in (x, y))
         return unwrap(_numpy_power(b, x, y, array or not isinstance(x, Var)))
@@ -229,6 +235,11 @@ def power(b: Builder, x: Var, y: Var) -> Var:
     if isinstance(exponent, int) and exponent < 0:
         return _float_power(b, *floats(x, y))
     return _int_power(b, x, y, exponent if isinstance(exponent, int) else None)
+
+
+def _square_of_bools(x: Var) -> Var:
+    x = astype(x, "int8")
+    return unwrap(P.mul(x, x))
 
 
 def ufunc_power(b: Builder, x: Var, y: Var) -> Var:
@@ -244,7 +255,7 @@ def _int_power(b: Builder, x: Var, y: Var, exponent: int | None) -> Var:
         return mul(b, x, x)
     if exponent is None:
         text = " is a negative exponent, which makes a float of an int; write float(x) ** y"
-        guard(b, P.ge(y, y.const(0)), ValueError, 0, text, operands=(y,))
+        guard(b, P.ge(y, y.const(0)), ValueError_, 0, text, operands=(y,))
     # Whether |x| ** y >= 2 ** 63 can be decided in floats: from exponent 2 on, no power is near 2 ** 63 except that
     # number itself (2 ** 63, 8 ** 21, ...), whose negative fits.
     (base, e), limit = floats(x, y), float(1 << 63)
@@ -267,7 +278,7 @@ def _float_power(b: Builder, x: Var, y: Var) -> Var:
         if exponent is None:
             bad = P.logical_and(bad, P.logical_and(P.isfinite(y), P.ne(y, P.floor(y))))
         text = " is complex, which compiled code has not; take the root of a number that is not negative"
-        guard(b, P.logical_not(bad), ValueError, 0, " ** ", 1, text, operands=(x, y))
+        guard(b, P.logical_not(bad), ValueError_, 0, " ** ", 1, text, operands=(x, y))
     out = P.pow_(x, y)
     if exponent is None or not 0 <= exponent <= 1:
         fine = P.logical_or(P.isfinite(out), P.logical_not(P.logical_and(P.isfinite(x), P.isfinite(y))))

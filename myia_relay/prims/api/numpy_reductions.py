@@ -217,10 +217,15 @@ all_ = implements(np.all, static=("axis", "keepdims"))(_quantifier("all", reduce
 any_ = implements(np.any, static=("axis", "keepdims"))(_quantifier("any", reduce_any))
 
 
+COUNTS_ARE_INTS = type(np.count_nonzero(np.zeros(1))) is int
+"""NumPy before 2.3 gives an int of Python for a whole array."""
+
+
 @implements(np.count_nonzero, static=("axis", "keepdims"))
 def count_nonzero(b: Builder, a, axis=None, *, keepdims=False) -> Var:
     """np.count_nonzero."""
-    return sum_(b, astype(reducible(b, a, "np.count_nonzero"), "bool"), axis, keepdims=keepdims)
+    out = sum_(b, astype(reducible(b, a, "np.count_nonzero"), "bool"), axis, keepdims=keepdims)
+    return weak(out, "int64") if axis is None and not keepdims and COUNTS_ARE_INTS else out
 
 
 def _position(name: str, prim):

@@ -8,7 +8,7 @@ from ....infer.objects.list_methods import list_method
 from ....infer.values.values import Dyn, Seq, Static, Val
 from ....prims.api.promotion import weak
 from ....prims.rules.broadcast import as_array, as_scalar, cast, reshape
-from ....utils.errors import TypeError_, ValueError_
+from ....utils.errors import ShapeError, TypeError_, ValueError_
 from ..table import Context, Operand, operator
 
 
@@ -113,7 +113,7 @@ def split_to_sequence(c: Context, x, split=None, *, axis=0, keepdims=1):
     """The parts of a tensor along an axis.
 
     Raises:
-        TypeError_: the operator does not take such inputs.
+        ShapeError: the size of the axis is not known.
     """
     from ....prims.rules.relations import normalise_axis
     from .shapes import parted
@@ -121,7 +121,7 @@ def split_to_sequence(c: Context, x, split=None, *, axis=0, keepdims=1):
     at = normalise_axis("SplitToSequence", axis, x.shape)
     n = x.shape[at]
     if not isinstance(n, int):
-        raise TypeError_(f"it splits an axis of the unknown size {n}")
+        raise ShapeError(f"it splits an axis of the unknown size {n}")
     if split is None:
         sizes = [1] * n
     else:

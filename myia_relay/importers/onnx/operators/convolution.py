@@ -23,7 +23,7 @@ from ....prims.ops.shape import pad as pad_prim
 from ....prims.ops.shape import slice_, transpose
 from ....prims.rules.broadcast import broadcast_to, cast, reduce_sum, reshape
 from ....prims.rules.relations import show_shape
-from ....utils.errors import ShapeError, TypeError_
+from ....utils.errors import ShapeError
 from ..table import Context, operator
 from .shapes import as_positions
 
@@ -399,10 +399,10 @@ def max_positions(c: Context, x: Var, windows: PoolWindows, storage_order: int) 
     """The maxima and the positions of the first ones.
 
     Raises:
-        TypeError_: the operator does not take such inputs.
+        ShapeError: a size is not known.
     """
     if not all(isinstance(d, int) for d in x.shape):
-        raise TypeError_("the positions of maxima need known sizes")
+        raise ShapeError(f"the positions of maxima need known sizes, and these are {show_shape(x.shape)}")
     n, channels, *size = map(known_size, x.shape)
     inner = np.arange(math.prod(size)).reshape(size, order="F" if storage_order else "C")
     numbers = np.arange(n * channels).reshape(n, channels, *(1,) * len(size)) * math.prod(size) + inner

@@ -9,6 +9,7 @@ import numpy as np
 from ....abstract.types import FLOATS, INTS
 from ....ir.build import Var
 from ....ir.prim import REGISTRY
+from ....prims.api.promotion import is_static, static_value
 from ....prims.ops import elementwise as P
 from ....prims.ops import special as S
 from ....prims.rules.broadcast import broadcast_to, cast, reshape
@@ -104,6 +105,8 @@ def pow_(c: Context, a, b, *, broadcast=0, axis=None):
         if float(known) in simple and float(known) != 0.5:
             return simple[float(known)]()
     y = aligned(b.var, a, broadcast, axis)
+    if a.dtype in INTS and y.dtype in INTS:
+        return integer_power(a, y)
     if y.dtype == a.dtype:
         return P.pow_(a, y)
     if a.dtype in FLOATS:
@@ -115,9 +118,24 @@ def pow_(c: Context, a, b, *, broadcast=0, axis=None):
         if y.dtype in INTS and a.dtype == "float32":
             return P.pow_(a, cast(y, dtype="float32"))
         return cast(P.pow_(cast(a, dtype=wide), cast(y, dtype=wide)), dtype=a.dtype)
-    if y.dtype in INTS:
-        return P.pow_(a, cast(y, dtype=a.dtype))
     return cast(P.pow_(cast(a, dtype="float64"), cast(y, dtype="float64")), dtype=a.dtype)
+
+
+def integer_power(a: Var, b: Var) -> Var:
+    """Powers of integers, which wrap. Those with negative exponents are truncated: only 1 and -1 have others than 0, and what is
+    infinite is the least integer, as a cast has it.
+    """
+    unsigned = b.dtype.startswith("u")
+    wide = cast(a, dtype="uint64" if unsigned else "int64")  # the low bits of a product are those of the wide one
+    out = cast(P.pow_(wide, cast(b, dtype=wide.dtype)), dtype=a.dtype)
+    if unsigned or is_static(b) and (np.asarray(static_value(b)) >= 0).all():
+        return out
+    zero, one = a.const(0), a.const(1)
+    odd = P.ne(P.bitwise_and(b, b.const(1)), b.const(0))
+    size = a if a.dtype.startswith("u") else P.abs_(a)
+    least = a.const(int(np.iinfo(a.dtype).min))
+    inverse = P.where(P.eq(size, one), P.where(odd, a, one), P.where(P.eq(a, zero), least, zero))
+    return P.where(P.lt(b, b.const(0)), inverse, out)
 
 
 def _variadic(combine, mean=False):

@@ -13,12 +13,13 @@ import numpy as np
 
 from ....abstract.dims import Dim, DimLike, product
 from ....ir.build import Var
-from ....prims.api.promotion import size_value
+from ....prims.api.promotion import agreeing, size_value
 from ....prims.ops import elementwise as P
 from ....prims.ops.indexing import take
+from ....prims.ops.shape import slice_
 from ....prims.rules.broadcast import as_array, as_scalar, broadcast_to, cast, reshape
-from ....prims.rules.relations import normalise_axis
-from ....utils.errors import TypeError_, ValueError_
+from ....prims.rules.relations import normalise_axis, show_shape
+from ....utils.errors import ShapeError, TypeError_, ValueError_
 from ..table import Context, operator
 from .shapes import as_positions
 
@@ -31,6 +32,10 @@ CENTERS = (
     "half_pixel_symmetric",
     "tf_half_pixel_for_nn",
 )
+SIMPLE = "simple"
+"""The nearest element as kernels of operator sets before 11 have it: the next one where there are fewer, else the one before.
+Coordinates are of float32, so a scale of 0.6, which float32 has not, is 3 / 5.
+"""
 
 
 def number(c: Context, size: DimLike) -> Var:
@@ -167,16 +172,17 @@ def scaled_size(c: Context, n: DimLike, scale: float) -> DimLike:
     return c.bound(cast(as_scalar(P.floor(number(c, n) * c.constant(float(scale)))), dtype="int64", weak=True))
 
 
-def kept_aspect(shape: list, sizes: list, policy: str) -> list[int]:
-    """The sizes that keep the ratio of those of the tensor, not larger or not smaller than those that are wanted.
+def kept_aspect(shape: list, sizes: list, policy: str) -> tuple[list[int], float]:
+    """The sizes that keep the ratio of those of the tensor, not larger or not smaller than those that are wanted, and the scale of
+    all axes, of which these are rounded.
 
     Raises:
-        TypeError_: the sizes are not known.
+        ShapeError: the sizes are not known.
     """
     if any(isinstance(d, Dim) for d in (*shape, *sizes)):
-        raise TypeError_("keep_aspect_ratio_policy needs known sizes")
+        raise ShapeError(f"keep_aspect_ratio_policy needs known sizes, and these are {show_shape((*shape, *sizes))}")
     ratio = (min if policy == "not_larger" else max)(s / n for s, n in zip(sizes, shape, strict=True))
-    return [math.floor(ratio * n + 0.5) for n in shape]
+    return [math.floor(ratio * n + 0.5) for n in shape], ratio
 
 
 @operator("Resize", since=11, static=("roi", "scales"), sizes=("sizes",))
@@ -192,13 +198,14 @@ def resize(
     """
     if mode not in ("nearest", "linear", "cubic") or coordinate_transformation_mode not in CENTERS:
         raise ValueError_(f"its mode '{mode}' with coordinates '{coordinate_transformation_mode}' is unknown")
+    ratio = None
     chosen = list(range(len(x.shape))) if axes is None else [normalise_axis("Resize", a, x.shape) for a in axes]
     given = None if scales is None or scales.size == 0 else [float(s) for s in scales]
     if given is None:
         if sizes is None:
             raise ValueError_("it has neither scales nor sizes")
         if keep_aspect_ratio_policy != "stretch":
-            sizes = kept_aspect([x.shape[a] for a in chosen], sizes, keep_aspect_ratio_policy)
+            sizes, ratio = kept_aspect([x.shape[a] for a in chosen], sizes, keep_aspect_ratio_policy)
     whole, dtype = x, x.dtype
     if mode != "nearest" and dtype not in ("float32", "float64"):
         whole = cast(x, dtype="float32")
@@ -215,17 +222,18 @@ def resize(
             assert sizes is not None
             out = sizes[k]
             if isinstance(n, int) and isinstance(out, int):
-                scale = c.constant(np.float64(out / n))
-                if keep_aspect_ratio_policy != "stretch":
-                    scale = c.constant(np.float64(out / n))
+                scale = c.constant(np.float64(out / n if ratio is None else ratio))
             else:
                 scale = number(c, out) / number(c, n)
         crop = coordinate_transformation_mode == "tf_crop_and_resize"
-        if out == n and not crop and (given is None or given[k] == 1):
+        if out == n and not crop and (ratio if given is None else given[k]) in (None, 1):
             continue
         part = (float(roi[k]), float(roi[k + len(chosen)])) if crop and roi is not None and roi.size else None
         at = coordinates(c, n, out, scale, coordinate_transformation_mode, part)
-        found = taps(c, at, n, scale, mode, cubic_coeff_a, bool(antialias), bool(exclude_outside), nearest_mode)
+        near = nearest_mode
+        if near == SIMPLE and given is not None:
+            near, at = "ceil" if given[k] < 1 else "floor", cast(cast(at, dtype="float32"), dtype="float64")
+        found = taps(c, at, n, scale, mode, cubic_coeff_a, bool(antialias), bool(exclude_outside), near)
         whole = found.applied(c, whole, axis, n)
         if crop:
             beyond = P.logical_or(P.lt(at, at.const(0)), P.gt(at, number(c, n) - c.constant(1.0)))
@@ -257,7 +265,7 @@ def _plain(c: Context, x: Var, scales, mode: str) -> Var:
         None,
         mode=mode,
         coordinate_transformation_mode="asymmetric",
-        nearest_mode="floor",
+        nearest_mode=SIMPLE,
     )
 
 
@@ -271,6 +279,54 @@ def upsample(c: Context, x, scales=None, *, mode="nearest", **old):
 
 
 # Sampling at points.
+
+
+def centers(c: Context, n: DimLike, dtype: str, align_corners: int) -> Var:
+    """Where n elements lie between -1 and 1: the first and the last one at the ends, or all in the middle of equal parts. A single
+    element of those that lie at the ends is at -1.
+    """
+    at, size, one = cast(as_positions(c, n), dtype="float64"), number(c, n), c.constant(1.0)
+    if align_corners:
+        return cast(at * c.constant(2.0) / P.maximum(size - one, one) - one, dtype=dtype)
+    return cast((at * c.constant(2.0) + one) / size - one, dtype=dtype)
+
+
+@operator("AffineGrid", sizes=("size",))
+def affine_grid(c: Context, theta, size, *, align_corners=0):
+    """The points to which affine maps, one for each image, take the elements of images of a size (N, C, ...), for GridSample.
+
+    Raises:
+        ShapeError: the maps are not of that size.
+    """
+    wanted, space = size[0], size[2:]
+    rank = len(space)
+    count = theta.shape[0]
+    known = isinstance(count, int) and isinstance(wanted, int)
+    if rank not in (2, 3) or theta.shape[1:] != (rank, rank + 1) or known and count != wanted:
+        raise ShapeError(
+            f"maps of the shape {show_shape(theta.shape)} do not fit images of the shape {show_shape(tuple(size))}"
+        )
+    shape = (count, *space)
+    theta, _ = agreeing(c.b, "AffineGrid", theta, broadcast_to(c.constant(0, theta.dtype), shape=(wanted, 1, 1)))
+    points = []
+    for k in range(rank):
+        total = _entry(theta, k, rank)
+        for j in range(rank):  # the first coordinate of a point is that of the last axis
+            axis = rank - 1 - j
+            along = reshape(
+                centers(c, space[axis], theta.dtype, align_corners),
+                shape=tuple(space[axis] if a == axis + 1 else 1 for a in range(rank + 1)),
+            )
+            total = total + _entry(theta, k, j) * along
+        points.append(reshape(broadcast_to(total, shape=shape), shape=(*shape, 1)))
+    return c.numpy(np.concatenate, points, axis=-1)
+
+
+def _entry(theta: Var, row: int, column: int) -> Var:
+    """An entry of each one of a stack of matrices, with axes for points."""
+    n = theta.shape[0]
+    found = slice_(theta, starts=(0, row, column), sizes=(n, 1, 1), steps=(1, 1, 1))
+    return reshape(found, shape=(n, *(1,) * theta.shape[1]))
 
 
 def _reflected(x: Var, low: Var, high: Var) -> Var:
@@ -289,8 +345,6 @@ def grid_sample(c: Context, x, grid, *, align_corners=0, mode="linear", padding_
     Raises:
         ValueError_: a mode is unknown.
     """
-    from ....prims.ops.shape import slice_
-
     mode = {"bilinear": "linear", "bicubic": "cubic"}.get(mode, mode)
     if mode not in ("linear", "nearest", "cubic") or padding_mode not in ("zeros", "border", "reflection"):
         raise ValueError_(f"its mode '{mode}' with the padding '{padding_mode}' is unknown")

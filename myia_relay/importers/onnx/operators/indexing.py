@@ -66,7 +66,7 @@ def flat_rows(c: Context, x: Var, indices: Var, lead: int) -> tuple[Var, int]:
     """
     count = indices.shape[-1]
     if not isinstance(count, int):
-        raise ShapeError("the last axis of the indices has an unknown size")
+        raise ShapeError(f"the last axis of the indices has the unknown size {count}")
     flat = reshape(cast(indices, dtype="int64"), shape=(product(indices.shape[:-1]), count))
     total, stride = None, 1
     from ....prims.ops.shape import slice_

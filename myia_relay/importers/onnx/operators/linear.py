@@ -6,7 +6,7 @@ from collections import Counter
 
 import numpy as np
 
-from ....abstract.types import FLOATS, INTS
+from ....abstract.types import INTS
 from ....ir.build import Var
 from ....library import linear_algebra
 from ....prims.ops import elementwise as P
@@ -25,26 +25,32 @@ def product(c: Context, a: Var, b: Var) -> Var:
 @operator("MatMul")
 def mat_mul(c: Context, a, b):
     """The product of matrices, and of stacks of them; vectors are rows on the left and columns on the right."""
-    if a.dtype in INTS:
-        wide = "float64" if a.dtype in ("int32", "uint32") else a.dtype
-        return cast(product(c, cast(a, dtype=wide), cast(b, dtype=wide)), dtype=a.dtype)
     return product(c, a, b)
 
 
 @operator("Gemm")
 def gemm(c: Context, a, b, bias=None, *, alpha=1.0, beta=1.0, transA=0, transB=0, broadcast=0):
-    """alpha * A @ B + beta * C."""
-    whole = a.dtype
-    if whole not in FLOATS:
-        a, b = (cast(v, dtype="float64") for v in (a, b))
-        bias = None if bias is None else cast(bias, dtype="float64")
+    """alpha * A @ B + beta * C. Integers wrap, but are scaled by fractions in float64, and truncated."""
     a = transpose(a, perm=(1, 0)) if transA else a
     b = transpose(b, perm=(1, 0)) if transB else b
-    out = product(c, a, b)
-    out = out if alpha == 1 else out * out.const(alpha)
-    if bias is not None and beta != 0:
-        out = out + (bias if beta == 1 else bias * bias.const(beta))
-    return out if whole in FLOATS else cast(out, dtype=whole)
+    out, whole = product(c, a, b), a.dtype
+    used = bias is not None and beta != 0
+    if whole in INTS and not (float(alpha).is_integer() and (not used or float(beta).is_integer())):
+        out, bias = cast(out, dtype="float64"), None if bias is None else cast(bias, dtype="float64")
+    elif whole in INTS:
+        alpha, beta = int(alpha), int(beta)
+    out = out if alpha == 1 else scaled(out, alpha)
+    if used:
+        out = out + (bias if beta == 1 else scaled(bias, beta))
+    return cast(out, dtype=whole)
+
+
+def scaled(x: Var, factor: float) -> Var:
+    """A multiple; that of integers wraps, also for a factor that their dtype has not."""
+    if x.dtype not in INTS:
+        return x * x.const(factor)
+    bits = np.iinfo(x.dtype).bits
+    return x * x.builder.var(x.builder.constant(np.array(int(factor) % (1 << bits), f"uint{bits}").astype(x.dtype)))
 
 
 @operator("Det")
@@ -150,9 +156,6 @@ def _product(c: Context, x: Var, own: list[str], y: Var, other: list[str], neede
 
         return reshape(v, shape=tuple(product(sizes[k] for k in part) for part in order))
 
-    whole = x.dtype
-    if not x.type.is_float:
-        x, y = cast(x, dtype="float64"), cast(y, dtype="float64")
     if not inner:
         wide_x = _spread(x, own, [*both, *left, *right])
         wide_y = _spread(y, other, [*both, *left, *right])
@@ -161,7 +164,7 @@ def _product(c: Context, x: Var, own: list[str], y: Var, other: list[str], neede
         a, b = matrix(x, own, [both, left, inner]), matrix(y, other, [both, inner, right])
         out = c.numpy(np.matmul, a, b)
         out = reshape(out, shape=tuple(sizes[k] for k in (*both, *left, *right)))
-    return cast(out, dtype=whole), [*both, *left, *right]
+    return out, [*both, *left, *right]
 
 
 def _spread(x: Var, names: list[str], order: list[str]) -> Var:

@@ -85,6 +85,13 @@ def log_sum_exp(c: Context, x: Var, axes: tuple, keepdims: bool) -> Var:
     return out if isinstance(out.type, Array) else as_array(out)
 
 
+def length(x: Var, axes: tuple, keepdims: bool) -> Var:
+    """The root of the sum of squares; of integers in float64, truncated."""
+    if x.dtype in INTS:
+        return cast(length(cast(x, dtype="float64"), axes, keepdims), dtype=x.dtype)
+    return P.sqrt(total(P.mul(x, x), axes, keepdims))
+
+
 def _in_floats(function):
     """A function of floats, of integers through float64."""
 
@@ -101,7 +108,7 @@ REDUCTIONS = {
     "ReduceMin": _extremum(least, True),
     "ReduceMean": mean,
     "ReduceL1": lambda c, x, a, k: total(P.abs_(x), a, k),
-    "ReduceL2": lambda c, x, a, k: _in_floats(P.sqrt)(total(P.mul(x, x), a, k)),
+    "ReduceL2": lambda c, x, a, k: length(x, a, k),
     "ReduceSumSquare": lambda c, x, a, k: total(P.mul(x, x), a, k),
     "ReduceLogSum": lambda c, x, a, k: _in_floats(P.log)(total(x, a, k)),
     "ReduceLogSumExp": log_sum_exp,

@@ -7,15 +7,15 @@ import math
 import numpy as np
 
 from ....abstract.dims import Dim, DimLike, product
-from ....abstract.types import numpy_dtype
+from ....abstract.types import INTS
 from ....ir.build import Var
 from ....ir.prim import REGISTRY
-from ....prims.api.promotion import size_value
+from ....prims.api.promotion import guard, size_value
 from ....prims.ops import elementwise as P
 from ....prims.ops.shape import slice_, transpose
-from ....prims.rules.broadcast import as_array, broadcast_to, cast, reshape
+from ....prims.rules.broadcast import as_array, as_scalar, broadcast_to, cast, reshape
 from ....prims.rules.relations import normalise_axis
-from ....utils.errors import ShapeError, TypeError_, ValueError_
+from ....utils.errors import ShapeError, ValueError_
 from ..table import Context, operator
 from ..values import Sizes
 
@@ -115,8 +115,11 @@ def transpose_(c: Context, x, *, perm=None):
     return transpose(x, perm=tuple(perm) if perm else tuple(range(len(x.shape)))[::-1])
 
 
-def squeezed(x: Var, axes) -> Var:
+def squeezed(c: Context, x: Var, axes) -> Var:
     """A tensor without axes of size 1.
+
+    Where no axes are given, those whose sizes only a run tells are kept, and a run in which one is 1 raises ShapeError: the result
+    has another rank there.
 
     Raises:
         ShapeError: an axis has another size.
@@ -124,6 +127,11 @@ def squeezed(x: Var, axes) -> Var:
     rank = len(x.shape)
     if axes is None:
         axes = [k for k, d in enumerate(x.shape) if d == 1]
+        for k, d in enumerate(x.shape):
+            if isinstance(d, Dim):
+                n = size_value(c.b, d)
+                text = f"Squeeze without axes drops axis {k}, whose size {d} is 1; it has to be compiled for such sizes"
+                guard(c.b, P.ne(n, n.const(1)), ShapeError, text)
     gone = {normalise_axis("Squeeze", int(a), x.shape) for a in axes}
     if any(isinstance(x.shape[k], int) and x.shape[k] != 1 for k in gone):
         raise ShapeError(f"axes {sorted(gone)} of the shape {x.shape} are not all of size 1")
@@ -133,13 +141,13 @@ def squeezed(x: Var, axes) -> Var:
 @operator("Squeeze", until=12, carries=True)
 def squeeze_1(c: Context, x, *, axes=None):
     """A tensor without axes of size 1."""
-    return squeezed(x, axes)
+    return squeezed(c, x, axes)
 
 
 @operator("Squeeze", since=13, static=("axes",), carries=True)
 def squeeze_13(c: Context, x, axes=None):
     """A tensor without axes of size 1."""
-    return squeezed(x, axes)
+    return squeezed(c, x, axes)
 
 
 def unsqueezed(x: Var, axes) -> Var:
@@ -294,14 +302,13 @@ def parted(c: Context, x: Var, axis: int, sizes, count: int | None):
     """Parts of a tensor along an axis.
 
     Raises:
-        TypeError_: the operator does not take such inputs.
-        ShapeError: the sizes do not add up.
+        ShapeError: the sizes do not add up, or one that must be known is not.
     """
     axis = normalise_axis("Split", axis, x.shape)
     n, count = x.shape[axis], count or c.outputs
     if sizes is None:
         if isinstance(n, Dim) and isinstance(part := n // count, Dim) and part.atoms:
-            raise TypeError_(f"it splits an axis of the unknown size {n} into {count} parts")
+            raise ShapeError(f"it splits an axis of the unknown size {n} into {count} parts")
         each = n // count if isinstance(n, Dim) else -(-n // count)
         sizes = [each] * (count - 1) + [n - each * (count - 1)]
     sizes = [s if isinstance(s, Dim) else int(s) for s in sizes]
@@ -365,8 +372,6 @@ def padded_by(c: Context, x: Var, pads: list, mode: str, value: Var | None, axes
     if mode == "constant":
         fill = x.const(0) if value is None else value
         low, high = tuple(w[0] for w in widths), tuple(w[1] for w in widths)
-        from ....prims.rules.broadcast import as_scalar
-
         fill = as_scalar(reshape(fill, shape=())) if fill.shape == () or fill.shape == (1,) else fill
         return REGISTRY["pad"](x, fill, low=low, high=high, interior=(0,) * rank)
     return c.numpy(np.pad, x, tuple(map(tuple, widths)), mode=mode)
@@ -377,14 +382,14 @@ def center_crop_pad(c: Context, x, shape, *, axes=None):
     """A tensor cut or padded with zeros to a shape, in the middle.
 
     Raises:
-        TypeError_: the operator does not take such inputs.
+        ShapeError: a size is not known.
     """
     axes = range(len(x.shape)) if axes is None else [normalise_axis("CenterCropPad", a, x.shape) for a in axes]
     pads: list = [0] * (2 * len(x.shape))
     for axis, want in zip(axes, shape, strict=True):
         have = x.shape[axis]
         if isinstance(have, Dim) or isinstance(want, Dim):
-            raise TypeError_("it needs known sizes")
+            raise ShapeError(f"it needs known sizes, and these are {have} and {want}")
         more = want - have
         low = more // 2 if more >= 0 else -(-more // 2)
         pads[axis], pads[axis + len(x.shape)] = low, more - low
@@ -445,29 +450,49 @@ def eye_like(c: Context, x, *, dtype=None, k=0):
 def range_(c: Context, start, limit, delta):
     """start, start + delta, ... up to limit."""
     known = [x.known for x in (start, limit, delta)]
-    if all(k is not None and k.dtype != object for k in known):
-        values = [k.reshape(()) for k in known]
-        return np.arange(*[v[()] for v in values], dtype=numpy_dtype(start.dtype))
-    if start.dtype in ("int64", "int32", "int16") and delta.number is not None:
-        low, high, step = (x.scalars("limit")[0] for x in (start, limit, delta))
-        by = int(delta.number)
-        span = high - low if by > 0 else low - high
-        if all(k is not None for k in known) and by == 1:
-            e = [k.reshape(-1)[0] for k in known]
-            count: DimLike = e[1] - e[0]
+    if start.dtype in INTS:
+        if all(k is not None and k.dtype != object for k in known):
+            return integer_range(*[int(k.reshape(())[()]) for k in known], start.dtype)
+        if all(k is not None for k in known) and delta.number == 1:
+            low, high = (k.reshape(-1)[0] for k in known[:2])
+            count: DimLike = high - low
         else:
-            room = P.maximum(span, span.const(0))
-            count = c.bound(P.floordiv(room + room.const(abs(by) - 1), room.const(abs(by))))
-        index = as_positions(c, count)
-        out = index * index.const(by) + as_array(cast(low, dtype="int64", weak=False))
-        return cast(out, dtype=start.dtype)
+            count = c.bound(steps_between(*(reshape(x.var, shape=()) for x in (start, limit, delta))))
+        index = cast(as_positions(c, count), dtype=start.dtype)
+        return index * reshape(delta.var, shape=()) + reshape(start.var, shape=())
     low, high, step = (cast(reshape(x.var, shape=()), dtype="float64") for x in (start, limit, delta))
-    from ....prims.rules.broadcast import as_scalar
-
     steps = P.maximum(P.ceil((high - low) / step), high.const(0))
     count = c.bound(cast(as_scalar(steps), dtype="int64", weak=True))
     index = cast(as_positions(c, count), dtype=start.dtype)
     return index * reshape(delta.var, shape=()) + reshape(start.var, shape=())
+
+
+def integer_range(start: int, limit: int, delta: int, dtype: str) -> np.ndarray:
+    """np.arange, which finds the number of elements in float64, in exact arithmetic.
+
+    Raises:
+        ValueError_: the step is 0.
+    """
+    if delta == 0:
+        raise ValueError_("its step is 0")
+    count = len(range(start, limit, delta))
+    return (np.arange(count).astype(dtype) * np.array(delta, dtype) + np.array(start, dtype)).astype(dtype)
+
+
+def steps_between(start: Var, limit: Var, delta: Var) -> Var:
+    """How many steps of integers there are between two, as a Python int.
+
+    Distances are computed in uint64, where none overflows.
+    """
+    up = P.gt(delta, delta.const(0))
+    wide = "uint64" if start.dtype == "uint64" else "int64"
+    low, high, step = (cast(v, dtype=wide) for v in (start, limit, delta))
+    away = cast(P.where(up, high - low, low - high), dtype="uint64")
+    size = cast(P.where(up, step, P.neg(step)), dtype="uint64")
+    some = P.logical_and(P.where(up, P.lt(start, limit), P.gt(start, limit)), P.ne(delta, delta.const(0)))
+    one = away.const(1)
+    count = P.floordiv(away - one, P.maximum(size, one)) + one
+    return cast(as_scalar(P.where(some, count, count.const(0))), dtype="int64", weak=True)
 
 
 @operator("OneHot", raw=("depth",))
