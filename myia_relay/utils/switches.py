@@ -31,6 +31,7 @@ OPTIMISATIONS = {
     "join_pads": "sums of padded arrays that lie one behind the other are written part by part",
     "unroll_and_jam": "inner while loops of eight iterations run together",
     "packed_products": "matrices by which every iteration of a loop multiplies are packed before it",
+    "parts": "products read rows and columns of a matrix where they are",
     "preallocate_tapes": "tapes of known length are arrays of the memory plan",
     "soa_kernels": "arrays of short rows are computed row by row, in the lanes of vectors",
     "if_conversion": "small branches between integers are choices without a jump",

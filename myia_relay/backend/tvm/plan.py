@@ -52,7 +52,7 @@ class Storage:
 
 @dataclass(eq=False)
 class View:
-    """An array: a contiguous piece of a storage.
+    """An array: a piece of a storage.
 
     Attributes:
         storage: where it is.
@@ -60,6 +60,7 @@ class View:
         shape: its shape.
         offset: bytes from the storage's start: an int or an int64 expression.
         pointer: an expression of the storage's address that replaces `storage.var` (buffers that change places).
+        pitch: elements from one row to the next of a part of a matrix, which only products read; None for what is contiguous.
     """
 
     storage: Storage
@@ -67,11 +68,12 @@ class View:
     shape: tuple[DimLike, ...]
     offset: Any = 0
     pointer: Any = None
+    pitch: DimLike | None = None
 
     @property
     def whole(self) -> bool:
         """Whether it is all of its storage."""
-        if not isinstance(self.offset, int) or self.offset or self.pointer is not None:
+        if not isinstance(self.offset, int) or self.offset or self.pointer is not None or self.pitch is not None:
             return False
         return product(self.shape) * ITEM[self.dtype] == self.storage.nbytes
 

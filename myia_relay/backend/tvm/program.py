@@ -348,6 +348,9 @@ class _Main:
         for t, value, result in zip(types, values, self.results, strict=True):
             if result[0] == "sized":
                 assert isinstance(t, Array)
+                if not value.storage.own or not value.whole:  # a part of what may be the caller's, or not live on
+                    part, value = value, lowering.new_view(t)
+                    lowering.copy(part, value)
                 lowering.flush_writers(value.storage)
                 lowering.plan.tick()
                 lowering.plan.touch(value.storage)

@@ -15,7 +15,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any, TypeGuard
 
-from ...abstract.dims import known_size
+from ...abstract.dims import DimLike, is_run_time, known_size
 from ...abstract.types import Array, Data, Leaf, Scalar, Type, is_static_shape, numpy_dtype
 from ...ir.axes import is_pointwise, relation_of
 from ...ir.node import Apply, Constant, Graph, Node, applied
@@ -32,8 +32,10 @@ COST = {
     **dict.fromkeys(("threefry2x32", "portable_log"), 60),
     **dict.fromkeys(("normal_from_bits", "normal_upper_quantile"), 150),
 }
-CONTIGUOUS = ("reshape", "dynamic_index", "stop_gradient")
-"""Views whose elements lie in memory as those of an array of their own; a kernel cannot address other views."""
+CONTIGUOUS = ("reshape", "dynamic_index", "dynamic_slice", "stop_gradient")
+"""Views whose elements may lie in memory as those of an array of their own."""
+PARTS = ("dynamic_slice", "slice_")
+"""What cuts rows or columns off a matrix. A product reads such a part where it is."""
 RECOMPUTE = 3  # operations per element up to which a value may be recomputed in each of several kernels
 RECOMPUTE_LATER = 24  # the same limit if only one other kernel needs it, which runs in the backward pass
 LARGE = 1 << 20  # bytes of an array that are not kept for the backward pass if they can be computed anew
@@ -65,7 +67,33 @@ def is_view(node: Node) -> bool:
         return False
     if node.fn.name == "dynamic_index":
         return node.attrs["axis"] == 0
+    if node.fn.name == "dynamic_slice":
+        return node.attrs["axis"] == 0 and _fits(node.attrs["length"], node.args[0].type.shape[0])
     return isinstance(node.args[0].type, Array) and not is_scalar(node.args[0].type)
+
+
+def _fits(length: DimLike, size: DimLike) -> bool:
+    """Whether a slice is known not to be longer than its axis; what computes the length at run time cuts it off."""
+    return isinstance(size - length, int) or is_run_time(length)
+
+
+def is_part(node: Node) -> bool:
+    """Whether the value is rows and columns next to each other of a matrix: a piece of each row of memory, if that is in memory."""
+    if not isinstance(node, Apply) or not is_fusable(node) or node.fn.name not in PARTS:
+        return False
+    matrix = node.args[0].type
+    if not isinstance(matrix, Array) or len(matrix.shape) != 2 or 0 in matrix.shape:
+        return False
+    if node.fn.name == "dynamic_slice":
+        return _fits(node.attrs["length"], matrix.shape[node.attrs["axis"]])
+    return all(step == 1 for step in node.attrs["steps"])
+
+
+def is_addressable(node: Node) -> bool:
+    """Whether a value, which may be a view of others, is in memory whatever its users are."""
+    while isinstance(node, Apply) and is_view(node):
+        node = node.args[0]
+    return not is_fusable(node) or bool(isinstance(node, Apply) and update_of(node))
 
 
 @dataclass
@@ -104,12 +132,17 @@ def cost(node: Apply) -> int:
     return 0 if node.fn.view else COST.get(node.fn.name, 1)
 
 
-def fuse(graph: Graph, takes_epilogue: Callable[[Apply, Apply], bool] | None = None) -> Fusion:
+def fuse(
+    graph: Graph,
+    takes_epilogue: Callable[[Apply, Apply], bool] | None = None,
+    takes_part: Callable[[Apply, int], bool] | None = None,
+) -> Fusion:
     """Find the fusion groups of one graph (not of the graphs inside of it).
 
     Args:
         graph: the graph.
         takes_epilogue: whether the kernel of an opaque application can compute what follows it element by element, to this root.
+        takes_part: whether the kernel of an opaque application can read this operand, a matrix, as a part of a larger one.
     """
     out = Fusion()
     for node in graph.nodes:
@@ -131,6 +164,8 @@ def fuse(graph: Graph, takes_epilogue: Callable[[Apply, Apply], bool] | None = N
             out.indices[node] = out.indices[inner[node]]
         elif node in out.updates:
             _root(node, out)
+        elif takes_part is not None and _is_read_as_part(node, out, takes_part):
+            out.role[node] = "view"
         elif is_fusable(node):
             _place(node, out, depth, position)
         elif isinstance(node.fn, Primitive) and (node.fn.kind == "reduce" or node.fn.name == "ref_write"):
@@ -145,6 +180,16 @@ def fuse(graph: Graph, takes_epilogue: Callable[[Apply, Apply], bool] | None = N
                 out.role[view], out.kernel[view] = "inline", root
                 out.indices[view] = out.indices[root]
     return out
+
+
+def _is_read_as_part(node: Apply, out: Fusion, takes_part: Callable[[Apply, int], bool]) -> bool:
+    """Whether a part of a matrix in memory, of which the columns are not all, is read by products alone."""
+    if not is_part(node) or is_view(node) or not is_addressable(node.args[0]):
+        return False
+    users = out.users.get(node, [])
+    return bool(users) and all(
+        isinstance(u, Apply) and all(takes_part(u, k) for k, a in enumerate(u.args) if a is node) for u in users
+    )
 
 
 def _epilogue(node: Apply, out: Fusion) -> Any:
@@ -223,10 +268,10 @@ def _place(node: Apply, out: Fusion, depth: dict, position: dict) -> None:
             if again:
                 out.again.add(node)
             return
-        if is_view(node) and inline and not all(_in_memory(a) for a in node.args[:1]):
+        if inline and not is_addressable(node.args[0]):
             # A view of something that is computed in the kernel: an index calculation in the same kernel.
             source = node.args[0]
-            if node.fn.name != "dynamic_index" and all(u is node for u in out.users[source]):
+            if depth[source] == 0 or all(u is node for u in out.users[source]):
                 out.role[node] = "inline"
                 out.kernel[node] = kernels[0]
                 out.indices[node] = indices
@@ -316,10 +361,6 @@ def _indices(node: Apply, users: list, out: Fusion) -> frozenset[int]:
         if len(found) > INDICES:
             break
     return frozenset(found)
-
-
-def _in_memory(node: Node) -> bool:
-    return not is_fusable(node)
 
 
 def _is_constant_like(node: Node) -> bool:

@@ -322,6 +322,16 @@ def getitem(b: Builder, x: Var, index) -> Var:
         for p in picks:  # one element: picked axis by axis, without arrays in between
             x = dynamic_index(x, p.at if p.kind == "int" else size_value(b, p.start), axis=0)
         return x
+    gathers = any(p.kind == "array" for p in own)
+    if not gathers:
+        # Run-time positions first: a part of a row is a view of the row, and no array is as large as all rows.
+        axis = 0
+        for p in own:
+            if p.kind == "int":
+                x = dynamic_index(x, p.at, axis=axis)
+            else:
+                axis += 1
+        own = [p for p in own if p.kind != "int"]
     if any(p.kind == "slice" for p in own):
         static = [p.kind in ("slice", "all") for p in own]
         x = slice_(
@@ -335,15 +345,13 @@ def getitem(b: Builder, x: Var, index) -> Var:
             x = dynamic_slice(x, p.at, axis=k, length=p.size)
         elif p.kind == "strided":
             x = take(x, p.at, axis=k)
-    if any(p.kind == "array" for p in own):
+    if gathers:
         return _gather(b, x, picks)
     axis, shape = 0, []
     for p in picks:
         if p.kind == "new":
             shape.append(1)
-        elif p.kind == "int":
-            x = dynamic_index(x, p.at, axis=axis)
-        else:
+        elif p.kind != "int":
             if not p.single:
                 shape.append(x.shape[axis])
             axis += 1

@@ -23,8 +23,9 @@ from ....abstract.dims import DimLike, product
 from ....abstract.types import Array, Data, List, NoneT, Str, Struct, Tape, Type, Undefined, numpy_dtype
 from ....ir.node import Apply, Constant, Graph, Node
 from ....ir.prim import Primitive
-from ....opt.analysis.fusion import is_scalar
+from ....opt.analysis.fusion import PARTS, is_scalar, is_view
 from ....opt.analysis.ranges import Ranges
+from ....prims.rules.protocol import clamp
 from ....utils.errors import InternalError, LoweringError
 from ....utils.switches import is_left_out
 from ...native.timing import TimedRegion
@@ -369,18 +370,25 @@ class Lowering:
         return value if is_leaf(value) else self.block.let(value)
 
     def as_view(self, node: Apply) -> View:
-        """A view: the same memory under another shape, or a row of it."""
+        """A view: the same memory under another shape, a row of it, neighbouring rows, or a part of each row."""
         source = self.view(node.args[0])
-        if node.fn.name != "dynamic_index":
+        if node.fn.name not in ("dynamic_index", *PARTS):
             return View(source.storage, source.dtype, node.type.shape, source.offset, source.pointer)
-        from ....prims.rules.protocol import clamp
-
-        row = clamp(self.b, self.b.cast(self.scalar(node.args[1]), "int64"), source.shape[0])
-        step = product(source.shape[1:]) * ITEM[source.dtype]
-        offset = self.b.mul(self.named(row), self.b.dim(step))
+        first: Any = idx(0)
+        if node.fn.name == "slice_":
+            for axis, start in enumerate(node.attrs["starts"]):
+                if start != 0:
+                    first = self.b.add(first, self.b.dim(start * product(source.shape[axis + 1 :])))
+        else:
+            axis, length = node.attrs["axis"], node.attrs.get("length", 1)
+            wanted = self.b.cast(self.scalar(node.args[1]), "int64")
+            at = clamp(self.b, wanted, source.shape[axis] - length + 1)
+            first = self.b.mul(self.named(at), self.b.dim(product(source.shape[axis + 1 :])))
+        offset = self.b.mul(first, idx(ITEM[source.dtype]))
         if not (isinstance(source.offset, int) and source.offset == 0):
             offset = self.b.add(offset, source.offset)
-        return View(source.storage, source.dtype, node.type.shape, self.named(offset), source.pointer)
+        pitch = None if is_view(node) else source.shape[1]
+        return View(source.storage, source.dtype, node.type.shape, self.named(offset), source.pointer, pitch)
 
     def leaves_of(self, node: Node) -> dict[Node, bool]:
         """The arrays in memory that reading a value reads; see `leaves`."""

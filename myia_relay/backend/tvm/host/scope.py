@@ -52,7 +52,7 @@ class GraphScope:
             self.env[param] = value
         self.given: set[Node] = set()  # parameters whose memory is this graph's to overwrite; see `inplace`
         self.last_uses: dict[Node, int] = {}
-        self.fusion: Fusion = fuse(graph, opaque.takes_epilogue)
+        self.fusion: Fusion = fuse(graph, opaque.takes_epilogue, opaque.takes_part)
         self.position = {node: i for i, node in enumerate(graph.nodes)}
         self.dest: dict[Node, View] = {}
         self.loop_dest: dict[tuple[Node, int], View] = {}  # where what a loop carries is wanted

@@ -53,6 +53,10 @@ class Watch:
     def bounded(self, lowering: Any, pointer: Any, view: View) -> Any:
         """The pointer to an array, which knows the array's size."""
         nbytes = lowering.b.dim(product(view.shape) * ITEM[view.dtype])
+        if view.pitch is not None:  # to the end of the last row
+            rows, cols = (lowering.b.dim(size) for size in view.shape)
+            reach = tirx.Add(tirx.Mul(tirx.Sub(rows, idx(1)), lowering.b.dim(view.pitch)), cols)
+            nbytes = tirx.Mul(tirx.Max(reach, idx(0)), idx(ITEM[view.dtype]))
         if view.storage.own and view.whole:  # there is always some memory, which may be read for nothing
             nbytes = tirx.Max(nbytes, idx(LEAST))
         return with_extent(pointer, nbytes)

@@ -104,6 +104,11 @@ class Call:
         """Argument `k` as a flat buffer and an offset."""
         return self.kernel.buffer(self.lowering.view(self.node.args[k])), 0
 
+    def pitch(self, k: int) -> Any:
+        """The elements from one row of argument `k` to the next, where it is a part of a matrix; else None."""
+        pitch = self.lowering.view(self.node.args[k]).pitch
+        return None if pitch is None else self.dim(pitch)
+
     def scalar(self, k: int) -> Any:
         """Scalar argument `k`."""
         return self.kernel.scalar(self.node.args[k])
@@ -176,6 +181,9 @@ def _dot(c: Call) -> None:
     k = a.shape[0] if ta else a.shape[1]
     if not _by_blas(a.dtype) or 0 in (m, n, k):
         plain_product(c, 1, m, n, k, ta, tb)
+        return
+    if c.pitch(0) is not None or c.pitch(1) is not None:
+        matrix_product(c, m, n, k, ta, tb, PARALLEL_FLOPS, PARALLEL_BYTES)
         return
     if is_small(1, m, n, k):
         small_product(c, 1, m, n, k, ta, tb)
@@ -250,10 +258,23 @@ def _matvec(c: Call) -> None:
     if is_small(1, m, 1, k):
         small_product(c, 1, m, 1, k, trans, False)
         return
-    if not trans and is_vector(1, m, k, a.dtype):
+    if c.pitch(0) is None and not trans and is_vector(1, m, k, a.dtype):
         vector_product(c, (1, 0), 1, m, k, threads_count())
         return
-    by_vector(c, a.shape, c.operand(0), c.operand(1), c.result(), trans, PARALLEL_BYTES)
+    by_vector(c, a.shape, c.operand(0), c.operand(1), c.result(), trans, PARALLEL_BYTES, c.pitch(0))
+
+
+def takes_part(node: Apply, k: int) -> bool:
+    """Whether an application's kernel can read argument `k`, a matrix, where it is a part of another: the BLAS can."""
+    if node.fn not in (REGISTRY["dot"], REGISTRY["matvec"]) or not _by_blas(node.type.dtype) or is_left_out("parts"):
+        return False
+    if node.fn.name == "matvec":
+        m, inner = node.args[0].type.shape[:: -1 if node.attrs["transpose"] else 1]
+        return k == 0 and 0 not in (m, inner) and not is_small(1, m, 1, inner)
+    (m, n), ta, tb = node.type.shape, node.attrs["transpose_a"], node.attrs["transpose_b"]
+    inner, dtype = node.args[0].type.shape[0 if ta else 1], node.type.dtype
+    own = is_small(1, m, n, inner) or is_by_panels(m, n, inner, ta, dtype) or is_thin(m, n, inner, ta, tb, dtype)
+    return 0 not in (m, n, inner) and 1 not in (m, n) and not own and not (tb and is_vector(m, n, inner, dtype))
 
 
 # --- convolutions -----------------------------------------------------------------------------------------------------

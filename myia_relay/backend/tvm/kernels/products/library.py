@@ -68,16 +68,19 @@ def matrix_product(c: Any, m: DimLike, n: DimLike, k: DimLike, ta: bool, tb: boo
         (matrix, vector), trans = ((right, left), not tb) if m == 1 else ((left, right), ta)
         by_vector(c, c.types[1 if m == 1 else 0].shape, matrix, vector, out, trans, nbytes)
         return
-    if tb and is_quicker_turned(m, n, k):
+    lda, ldx = c.pitch(0), c.pitch(1)
+    if tb and ldx is None and is_quicker_turned(m, n, k):
         right, tb = turned(c, right, n, k), False
     rows, cols, inner = c.dim(m), c.dim(n), c.dim(k)
-    strides = {"lda": rows if ta else inner, "ldx": inner if tb else cols, "ldc": cols, "trans_a": ta, "trans_x": tb}
+    lda = (rows if ta else inner) if lda is None else lda
+    ldx = (inner if tb else cols) if ldx is None else ldx
+    strides = {"lda": lda, "ldx": ldx, "ldc": cols, "trans_a": ta, "trans_x": tb}
 
     def share_rows(tasks: int) -> None:
         with c.block.loop(tasks, "parallel", "task") as task:
             first, count = part_of(c, rows, tasks, task)
             with c.block.when(tirx.GT(count, idx(0))):
-                part = (left[0], first if ta else tirx.Mul(first, idx(inner)))
+                part = (left[0], first if ta else tirx.Mul(first, idx(lda)))
                 into = (out[0], tirx.Mul(first, idx(cols)))
                 blas.gemm(c.block, count, cols, inner, part, right, into, **strides)
 
@@ -85,7 +88,7 @@ def matrix_product(c: Any, m: DimLike, n: DimLike, k: DimLike, ta: bool, tb: boo
         with c.block.loop(tasks, "parallel", "task") as task:
             first, count = part_of(c, cols, tasks, task)
             with c.block.when(tirx.GT(count, idx(0))):
-                part = (right[0], tirx.Mul(first, idx(inner)) if tb else first)
+                part = (right[0], tirx.Mul(first, idx(ldx)) if tb else first)
                 blas.gemm(c.block, rows, count, inner, left, part, (out[0], first), **strides)
 
     def run(tasks: int) -> None:
@@ -103,7 +106,14 @@ def matrix_product(c: Any, m: DimLike, n: DimLike, k: DimLike, ta: bool, tb: boo
 
 
 def by_vector(
-    c: Any, shape: tuple[DimLike, ...], matrix: Any, vector: Any, out: Any, trans: bool, nbytes: float
+    c: Any,
+    shape: tuple[DimLike, ...],
+    matrix: Any,
+    vector: Any,
+    out: Any,
+    trans: bool,
+    nbytes: float,
+    pitch: Any = None,
 ) -> None:
     """Emit the product of a matrix of a shape, perhaps transposed, and a vector.
 
@@ -113,22 +123,24 @@ def by_vector(
         matrix, vector, out: buffers and offsets.
         trans: whether the vector is multiplied by the transpose.
         nbytes: from how many bytes of the matrix on several threads multiply.
+        pitch: from one row of the matrix to the next; by default its rows are all there is.
     """
     rows, cols = shape
     m = c.dim(cols if trans else rows)
     r, w = c.dim(rows), c.dim(cols)
+    lda = w if pitch is None else pitch
 
     def run(tasks: int) -> None:
         if tasks == 1:
-            blas.gemv(c.block, r, w, matrix, vector, out, trans=trans)
+            blas.gemv(c.block, r, w, matrix, vector, out, trans=trans, lda=lda)
             return
         with c.block.loop(tasks, "parallel", "task") as task:
             first, count = part_of(c, m, tasks, task)
             with c.block.when(tirx.GT(count, idx(0))):
                 if trans:
-                    blas.gemv(c.block, r, count, (matrix[0], first), vector, (out[0], first), trans=True, lda=w)
+                    blas.gemv(c.block, r, count, (matrix[0], first), vector, (out[0], first), trans=True, lda=lda)
                 else:
-                    part = (matrix[0], tirx.Mul(first, idx(w)))
-                    blas.gemv(c.block, count, w, part, vector, (out[0], first), lda=w)
+                    part = (matrix[0], tirx.Mul(first, idx(lda)))
+                    blas.gemv(c.block, count, w, part, vector, (out[0], first), lda=lda)
 
     on_threads(c, rows * cols * ITEM[c.out_type.dtype], nbytes, run)
