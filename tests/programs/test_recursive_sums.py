@@ -252,3 +252,21 @@ def test_updates_that_users_write(executor):
         want = want + TABLE[0]
     np.testing.assert_allclose(got, want)
     np.testing.assert_array_equal(x, TABLE)
+
+
+def squares_of_changes(p, d):
+    """The cotangent of its array is a sum that goes on, and its first element is read besides."""
+    if d <= 0:
+        return 0.0
+    p[0] = p[1] * p[1]
+    return squares_of_changes(p, d - 1) + np.dot(p, p)
+
+
+def test_sums_that_are_read_besides(executor):
+    def total(x):
+        return squares_of_changes(x.copy(), 3)
+
+    x = np.array([1.0, 2.0])
+    np.testing.assert_allclose(relay(grad(total), executor=executor)(x), [0.0, 108.0])
+    second = relay(grad(lambda x: np.sum(grad(total)(x))), executor=executor)(x)
+    np.testing.assert_allclose(second, [0.0, 150.0])

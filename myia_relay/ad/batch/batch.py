@@ -92,11 +92,13 @@ class Batcher:
         once: whether what is the same for all is printed once, as where the examples are the directions of a Jacobian.
         tapes: which parts of the entries of tapes are batched from the start, by type of the tape: of those of recursions, and of
             those of which only one of two branches knows that they are.
+        masked: whether there is code that only some examples run.
     """
 
     def __init__(self, size: DimLike, recursive_version: Callable, once: bool = False):
         self.size, self.once, self.recursive_version = size, once, recursive_version
         self.graphs: dict = {}
+        self.masked = False
         self.tapes: dict[Type, Flag] = {}
         self.recursion = RecursiveComponents()
 
@@ -186,6 +188,10 @@ class Batcher:
             raise OneByOne
         if plain:
             return emit_like(b, node, args), False
+        if (
+            node.fn.name == "where" and flags[0] is not False and node.args[0].type.shape == ()
+        ):  # a branch of one example
+            self.masked = b.graph.flags["masked"] = True
         if node.fn.batch_rule is None:
             raise InternalError("vmap", f"primitive {node.fn.name} has no batching rule")
         out = node.fn.batch_rule(

@@ -51,6 +51,7 @@ def _entering(p: Batcher, b: Builder, mask: Node, args, params, flags) -> tuple[
     What the examples outside the mask compute there is never used, and may be infinite. A derivative of it must not
     come back either, not even as 0 times infinity. Arrays that are the same for all examples stay so.
     """
+    p.masked = b.graph.flags["masked"] = True
     pairs = [_enters(p, b, mask, x, q.type, f) for x, q, f in zip(args, params, flags, strict=True)]
     return [x for x, _ in pairs], [f for _, f in pairs]
 

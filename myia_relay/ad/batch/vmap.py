@@ -23,7 +23,11 @@ def inline_vmap(b: Builder, args: Sequence[Node], graph: Graph, batched: tuple, 
     while True:
         try:
             out, flag = p.inline(b, graph, args, flags)
-            return p.match(b, out, graph.output.type, flag, full(graph.output.type))
+            out = p.match(b, out, graph.output.type, flag, full(graph.output.type))
+            if p.masked:  # what derivatives of these graphs ask for
+                for inner in (b.graph, *(g for g, _ in p.graphs.values())):
+                    inner.flags["masked"] = True
+            return out
         except OneByOne:
             b.graph.nodes = nodes
             refuse_one_by_one(graph)

@@ -22,7 +22,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from ...abstract.types import INT, Struct, Tape, tuple_of
+from ...abstract.types import BOOL, INT, Struct, Tape, Type, tuple_of
 from ...ir.build import Builder, Var
 from ...ir.node import Apply, Constant, Graph, Node
 from ...ir.prim import REGISTRY
@@ -30,15 +30,22 @@ from ...ir.rewrite import inline, lookup
 from ...prims.ops.data_functions import Functions
 from ..common.cotangents import (
     Cotangent,
+    Guarded,
     Pattern,
     add,
+    as_flag,
+    either,
+    either_pattern,
+    guarded,
     has_tangent,
+    is_guardable,
     leaf_nodes,
     leaf_types,
     materialise,
     pattern,
+    repeated_pattern,
     unflatten,
-    union,
+    with_guards,
     zeros,
 )
 from .recursion import split_call
@@ -101,14 +108,29 @@ def _cond(adjoint: Adjoint, node: Apply, ct: Cotangent) -> None:
             both = b.emit(REGISTRY["cond"], (condition, *operands), {"then": then, "orelse": orelse})
             saved = _parts(b, both, range(1, 1 + len(slots)))
         adjoint.replace(node, "get_item", (both,), {"index": 0})
-    patterns = [union(p, q) for p, q in zip(splits[0].patterns, splits[1].patterns, strict=True)]
+    own = list(zip(splits[0].patterns, splits[1].patterns, strict=True))
+    patterns = [either_pattern(p, q, a.type) for (p, q), a in zip(own, operands, strict=True)]
     reused = sorted({*splits[0].reused, *splits[1].reused})
     inputs = [*(operands[i] for i in reused), *saved, *leaf_nodes(b, ct, dout, node.type)]
     then, orelse = [
         _backward_branch(s, reused, p, len(slots), patterns, inputs) for s, p in zip(splits, places, strict=True)
     ]
     result = b.emit(REGISTRY["cond"], (condition, *inputs), {"then": then, "orelse": orelse})
-    _flow(adjoint, node, range(1, len(node.args)), patterns, result)
+    taken = as_flag(b, condition)
+    sides = (taken, b.emit(REGISTRY["logical_not"], (taken,)))
+    nodes = iter(_parts(b, result, range(len(result.type.elems))))
+    for arg, p, both in zip(node.args[1:], patterns, own, strict=True):
+        adjoint.accumulate(arg, _decided(unflatten(p, nodes), *both, *sides), "cond")
+
+
+def _decided(ct: Cotangent, then: Pattern, orelse: Pattern, taken: Node, other: Node) -> Cotangent:
+    """A cotangent that one branch has and the other lacks is guarded by the condition itself."""
+    if isinstance(ct, tuple):
+        sides = [p if isinstance(p, tuple) else (p,) * len(ct) for p in (then, orelse)]
+        return tuple(_decided(c, p, q, taken, other) for c, p, q in zip(ct, *sides, strict=True))
+    if isinstance(ct, Guarded) and (then, orelse) in ((True, None), (None, True)):
+        return Guarded(ct.node, taken if then else other)
+    return ct
 
 
 def _slots(splits: Sequence[Split]) -> tuple[list, list[list[int]]]:
@@ -169,9 +191,11 @@ def _loop(adjoint: Adjoint, node: Apply, ct: Cotangent) -> None:
     again = (*range(first), *range(first + n, len(body.params)))
     carry = ct if isinstance(ct, tuple) else (None,) * n
     dout: tuple[Pattern, ...] = tuple(pattern(c) for c in carry)
+    types = [p.type for p in body.params[first : first + n]]
     while True:  # the least fixpoint: which carried values have a cotangent before some iteration
         split = split_graph(adjoint.context, body, acts, dout, again, loop=True)
-        new = tuple(union(p, q) for p, q in zip(dout, split.patterns[first : first + n], strict=True))
+        again_patterns = split.patterns[first : first + n]
+        new = tuple(repeated_pattern(p, q, t) for p, q, t in zip(dout, again_patterns, types, strict=True))
         if new == dout:
             break
         dout = new
@@ -194,17 +218,47 @@ def _loop(adjoint: Adjoint, node: Apply, ct: Cotangent) -> None:
     else:
         bounds = [b.constant(0, INT), filled.pop(), b.constant(1, INT)]
     into = list(split.patterns[first + n :])
-    types = [a.type for a in init]
     dcarry = [x for c, p, t in zip(carry, dout, types, strict=True) for x in leaf_nodes(b, c, p, t)]
-    sums = [zeros(b, t) for p, k in zip(into, constants, strict=True) for t in leaf_types(p, k.type)]
+    sums = [_nothing(b, t) for p, k in zip(into, constants, strict=True) for t in leaf_types(p, k.type)]
     shared = [constants[i - first - n] for i in split.reused if i >= first]
     backward = _backward_body(adjoint.context.functions, body, split, first, n, dout, into, shared)
     inputs = (*bounds, *dcarry, *sums, *filled, *shared)
     carried = len(dcarry) + len(sums) + len(filled)
     result = b.emit(REGISTRY["for_loop"], inputs, {"body": backward, "carried": carried})
     wanted = [*range(lead, lead + n), *range(lead + n, len(args))]
-    useful = _pack(b, _parts(b, result, range(len(dcarry) + len(sums))))
-    _flow(adjoint, node, wanted, [*dout, *into], useful)
+    nodes = iter(_parts(b, result, range(len(dcarry) + len(sums))))
+    runs = _runs(b, *bounds)
+    for i, p in zip(wanted, [*dout, *into], strict=True):
+        ct = unflatten(p, nodes)
+        if i >= lead + n:
+            ct = with_guards(
+                ct, lambda c: c if isinstance(c, Guarded) or not is_guardable(c.type) else guarded(c, runs, True)
+            )
+        adjoint.accumulate(node.args[i], ct, "a loop")
+
+
+def _runs(b: Builder, start: Node, stop: Node, step: Node) -> Node:
+    """Whether `range(start, stop, step)` has elements."""
+    known = [int(x.value) for x in (start, stop, step) if isinstance(x, Constant)]
+    if len(known) == 3:
+        return b.constant(len(range(*known)) > 0, BOOL)
+    up = _flag(b, "lt", start, stop)
+    if isinstance(step, Constant):
+        return up if int(step.value) > 0 else _flag(b, "gt", start, stop)
+    rises = _flag(b, "gt", step, b.constant(0, INT))
+    down = _flag(b, "gt", start, stop)
+    falls = b.emit(REGISTRY["logical_not"], (rises,))
+    sides = [b.emit(REGISTRY["logical_and"], pair) for pair in ((rises, up), (falls, down))]
+    return either(b, *sides)
+
+
+def _flag(b: Builder, test: str, x: Node, y: Node) -> Node:
+    return as_flag(b, b.emit(REGISTRY[test], (x, y)))
+
+
+def _nothing(b: Builder, t: Type) -> Node:
+    """What a sum of cotangents, or a guard, begins with."""
+    return b.constant(False, BOOL) if t == BOOL else zeros(b, t)
 
 
 def _forward_for(b: Builder, node: Apply, split: Split, args: list[Node]) -> Node:
@@ -274,7 +328,10 @@ def _backward_body(
     for ct, p, t in zip(own[first : first + n], dout, before, strict=True):
         out += leaf_nodes(b, ct, p, t)
     more = [x for ct, p, t in zip(own[first + n :], into, after, strict=True) for x in leaf_nodes(b, ct, p, t)]
-    out += [materialise(b, add(b, functions, total, x), total.type) for total, x in zip(sums, more, strict=True)]
+    for total, x in zip(sums, more, strict=True):
+        out.append(
+            either(b, total, x) if total.type == BOOL else materialise(b, add(b, functions, total, x), total.type)
+        )
     graph.output = _pack(b, [*out, *(below for below, _ in popped)])
     return graph
 

@@ -24,11 +24,13 @@ from ...abstract.types import Array, Scalar, Struct, tangent, type_symbols
 from ...ir.build import Builder, Var
 from ...ir.node import Apply, Constant, Graph, Node, applied, applies
 from ...ir.prim import REGISTRY
-from ...ir.rewrite import Effects, RecursiveComponents, as_call, emit_like, lookup
+from ...ir.rewrite import Effects, RecursiveComponents, all_graphs, as_call, emit_like, inner_graphs, lookup
 from ...prims.ops.data_functions import Functions
+from ...prims.rules.broadcast import unbroadcast
 from ...utils.errors import CompileError, GradError
 from ..common.activity import Act, Activity
-from ..common.cotangents import Cotangent, Record, add, coerce, materialise, split
+from ..common.cotangents import Cotangent, Guarded, Record, add, as_flag, coerce, guarded, materialise, split
+from .guards import Guards
 
 
 class Expansion:
@@ -51,12 +53,24 @@ class Expansion:
         self.activity = Activity(self.recursion, trees)
         self.effects = Effects()
         self.splits: dict = {}
+        self.recursive: dict[Graph, bool] = {}
         self.versions: Any = None
         self.owners = 0
 
     def entered(self, graph: Graph) -> Graph:
         """A graph to be differentiated in place: for a recursive function, a call of it."""
         return graph if self.recursion.component(graph) is None else as_call(graph)
+
+    def recurs(self, node: Apply) -> bool:
+        """Whether an application runs a function that calls itself."""
+        return any(self.holds_recursion(g) for g in inner_graphs(node))
+
+    def holds_recursion(self, graph: Graph) -> bool:
+        """Whether a graph, or one that it runs, runs itself."""
+        if graph not in self.recursive:
+            component = self.recursion.component
+            self.recursive[graph] = any(component(g) is not None for g in all_graphs(graph))
+        return self.recursive[graph]
 
     def threads(self, node: Apply) -> bool:
         """Whether an application runs a version of a function that is being differentiated."""
@@ -72,6 +86,10 @@ class Adjoint:
         graph: what is differentiated: typed, closed, transforms expanded.
         args: nodes of the builder's graph, for the parameters.
         acts: which of them are differentiated by.
+
+    Attributes:
+        guards: the cotangents that only some paths have.
+        faint: nodes whose cotangents all come through a recursion or a list, which may use them or not (see `careful_rule`).
     """
 
     def __init__(self, context: Expansion, builder: Builder, graph: Graph, args: Sequence[Node], acts: tuple[Act, ...]):
@@ -81,6 +99,9 @@ class Adjoint:
         self.acts = context.activity.of_nodes(graph, acts)
         self.env: dict[Node, Node] = dict(zip(graph.params, args, strict=True))
         self.cts: dict[Node, Cotangent] = {}
+        self.guards = Guards(self)
+        self.faint: set[Node] = set()
+        self.receives_faint = False
         self.inserted: dict[Node, list[Apply]] = {}
 
     def forward(self) -> Node:
@@ -110,14 +131,16 @@ class Adjoint:
             if applies(node, "mark"):
                 self.mark(node)
                 continue
-            ct = self.cts.pop(node, None)
+            ct, region = self.guards.cotangent(node)
             if ct is None:
                 continue
             self.builder.origin = node.origin.derive("vjp", name_of(node))
             try:
-                self.adjoint(node, ct)
+                with self.guards.inside(region):
+                    self.adjoint(node, ct)
             except CompileError as error:
                 raise error.at(node.origin) from None
+        self.guards.close_all()
         self.flush()
         return [self.cts.get(p) for p in self.graph.params]
 
@@ -133,6 +156,7 @@ class Adjoint:
         if not moved and place.kind == "line":
             return
         self.builder.origin = node.origin.derive("vjp")
+        self.guards.settle([node.args[i] for i in moved])
         cts = [self.cts.get(node.args[i]) for i in moved]
         values = [materialise(self.builder, ct, tangent(node.args[i].type)) for ct, i in zip(cts, moved, strict=True)]
         attrs = {"place": place, "backward": True, "moved": moved, "given": tuple(ct is not None for ct in cts)}
@@ -144,7 +168,13 @@ class Adjoint:
             return
         ct = self.fitted(ct, self.acts[node], node.type, what)
         if ct is not None:
-            self.cts[node] = add(self.builder, self.context.functions, self.cts.get(node), ct)
+            cts = self.cts if self.guards.current is None else self.guards.current.cts
+            have = cts.get(node)
+            if not self.receives_faint:
+                self.faint.discard(node)
+            elif have is None:
+                self.faint.add(node)
+            cts[node] = add(self.builder, self.context.functions, have, ct)
 
     def fitted(self, ct: Cotangent, act: Act, type, what: str) -> Cotangent:
         """A cotangent without the parts that are not active, each leaf of exactly its tangent type."""
@@ -156,16 +186,23 @@ class Adjoint:
             return parts if any(p is not None for p in parts) else None
         if isinstance(ct, Record):
             return ct
+        if isinstance(ct, Guarded):
+            return guarded(coerce(self.builder, ct.node, tangent(type), what), ct.live, ct.lax)
         assert isinstance(ct, Node)
         return coerce(self.builder, ct, tangent(type), what)
 
     def adjoint(self, node: Apply, ct: Cotangent) -> None:
         """Emit the adjoint of one application whose cotangent is `ct`."""
-        special = RULES.get("call" if isinstance(node.fn, Graph) else node.fn.name)
-        if special is not None:
-            special(self, node, ct)
-        else:
-            self.rule(node, ct)
+        name = "call" if isinstance(node.fn, Graph) else node.fn.name
+        self.receives_faint = node in self.faint or name.startswith("list_") or self.context.recurs(node)
+        special = RULES.get(name)
+        try:
+            if special is not None:
+                special(self, node, ct)
+            else:
+                self.rule(node, ct)
+        finally:
+            self.receives_faint = False
 
     def rule(self, node: Apply, ct: Cotangent) -> None:
         """The adjoint by the primitive's own rule, unless a pattern larger than the primitive is recognised.
@@ -186,11 +223,36 @@ class Adjoint:
         args = [Var(self.builder, lookup(self.env, a)) for a in node.args]
         out = Var(self.builder, self.env[node])
         dout = Var(self.builder, materialise(self.builder, ct, tangent(node.type)))
-        results = prim.vjp_rule(*args, out, dout, **node.attrs)
+        if prim.kind == "elementwise" and (self.receives_faint or self.graph.flags.get("masked")):
+            results = self.careful_rule(node, args, out, dout)
+        else:
+            results = prim.vjp_rule(*args, out, dout, **node.attrs)
         for arg, result in zip(node.args, results, strict=True):
             if result is not None:
                 result = result.node if isinstance(result, Var) else self.builder.constant(result, tangent(arg.type))
                 self.accumulate(arg, result, prim.name)
+
+    def careful_rule(self, node: Apply, args: Sequence[Var], out: Var, dout: Var) -> Sequence:
+        """What a rule gives, but zero where the cotangent is zero and the rule makes no finite number of it.
+
+        Zero may be what a path gives that does not use the value: of an example that does not take it, under a mask (`ad.batch`),
+        of a recursion, or of a list of which an entry is not read. A `Guarded` cotangent would know; these come without a guard.
+        """
+        rule = node.fn.vjp_rule
+        if not self.guards.is_dangerous_forward(node):
+            return rule(*args, out, dout, **node.attrs)
+        pointwise = getattr(rule, "pointwise", None)
+        results = (pointwise or rule)(*args, out, dout, **node.attrs)
+        where, isfinite, ne = (REGISTRY[name] for name in ("where", "isfinite", "ne"))
+
+        def careful(result, arg: Node):
+            if not isinstance(result, Var) or result.shape != dout.shape or not result.type.is_float:
+                return result
+            sure = REGISTRY["logical_or"](isfinite(result), ne(dout, dout.const(0)))
+            result = where(sure, result, result.const(0))
+            return result if pointwise is None else unbroadcast(result, arg.type)
+
+        return [careful(r, a) for r, a in zip(results, node.args, strict=True)]
 
     @contextmanager
     def before(self, node: Node):
@@ -247,6 +309,23 @@ def _is_one(node: Node) -> bool:
     return isinstance(node, Constant) and np.ndim(node.value) == 0 and bool(node.value == 1)
 
 
+def _where(adjoint: Adjoint, node: Apply, ct: Cotangent) -> None:
+    """y = a if c else b, of one condition  =>  da = dy where c, db = dy where not c, each guarded."""
+    condition = node.args[0]
+    if condition.type.shape != ():
+        adjoint.rule(node, ct)
+        return
+    b = adjoint.builder
+    given = [Var(b, lookup(adjoint.env, a)) for a in node.args]
+    dout = Var(b, materialise(b, ct, tangent(node.type)))
+    live = as_flag(b, given[0].node)
+    sides = (live, b.emit(REGISTRY["logical_not"], (live,)))
+    results = node.fn.vjp_rule(*given, None, dout)[1:]
+    for arg, result, flag in zip(node.args[1:], results, sides, strict=True):
+        if result is not None:
+            adjoint.accumulate(arg, guarded(result.node, flag), "where")
+
+
 # Structures and tapes.
 
 
@@ -283,6 +362,7 @@ def _tape_pop(adjoint: Adjoint, node: Apply, ct: tuple) -> None:
 
 # (adjoint, node, cotangent); the form of the cotangent follows from the type of the node.
 RULES: dict[str, Callable[[Adjoint, Apply, Any], None]] = {
+    "where": _where,
     "get_item": _get_item,
     "make_struct": _make_struct,
     "tape_push": _tape_push,

@@ -157,15 +157,19 @@ class _Functions:
             self.memo[key] = None  # asked again inside only by itself, through a branch that contains itself
             outs, output = output_parts(graph), graph.output
             if part is None:
-                self.memo[key] = self.of_node(graph, output)
+                self.memo[key] = self.of_node(graph, output, self.is_shared(graph, output))
             elif outs is not None:
-                self.memo[key] = self.of_node(graph, outs[part])
+                self.memo[key] = self.of_node(graph, outs[part], self.is_shared(graph, outs[part]))
             elif isinstance(output, Apply) and self.goes_on(graph, output, part, whole=True):
                 self.memo[key] = TermSum([SumTerm("run", output, part)], [])
         return self.memo[key]
 
-    def of_node(self, graph: Graph, root: Node) -> TermSum:
-        """A value as a sum, of one term if need be."""
+    def is_shared(self, graph: Graph, root: Node) -> bool:
+        """Whether something else than the result of its graph reads a value."""
+        return self.uses_of(graph).count.get(root, 0) != 1
+
+    def of_node(self, graph: Graph, root: Node, shared: bool = False) -> TermSum:
+        """A value as a sum, of one term if need be; `shared`: it is needed as it is, too, and is not taken apart."""
         uses = self.uses_of(graph)
         terms: list[SumTerm] = []
         inside: list[Node] = []
@@ -175,7 +179,8 @@ class _Functions:
             node = stack.pop()
             if filled(node) == 0 or applied(node) == "undef":
                 continue
-            if not isinstance(node, Apply) or node.type != root.type or node is not root and uses.count[node] != 1:
+            whole = shared if node is root else node.type != root.type or uses.count[node] != 1
+            if not isinstance(node, Apply) or whole:
                 terms.append(SumTerm("leaf", node))
             elif applied(node) == "add" and node.origin.is_adjoint and all(a.type == root.type for a in node.args):
                 inside.append(node)
