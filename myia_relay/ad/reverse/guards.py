@@ -17,7 +17,7 @@ from __future__ import annotations
 
 from collections.abc import Container, Iterator, Sequence
 from contextlib import contextmanager
-from typing import TYPE_CHECKING
+from typing import Any, Protocol
 
 from ...abstract.dims import run_time_symbols
 from ...abstract.types import Array, Scalar, Struct, Type, leaves, tuple_of, type_symbols
@@ -26,9 +26,6 @@ from ...ir.node import Apply, Constant, Graph, Node
 from ...ir.prim import REGISTRY
 from ...ir.rewrite import emit_like, inner_graphs, lookup
 from ..common.cotangents import Cotangent, Guarded, guarded, is_guardable, node_of, with_guards, zeros
-
-if TYPE_CHECKING:
-    from .reverse import Adjoint
 
 FINITE = {
     *(
@@ -69,6 +66,19 @@ LOGARITHMS = ("log", "log2", "log10", "log1p", "div", "pow")
 PLAIN = ("get_item", "make_struct")
 
 
+class Emitting(Protocol):
+    """What emits an adjoint: `ad.reverse.reverse.Adjoint`."""
+
+    context: Any
+    builder: Builder
+    graph: Graph
+    env: dict[Node, Node]
+    cts: dict[Node, Cotangent]
+
+    def accumulate(self, node: Node, ct: Cotangent, what: str) -> None:
+        """Add to the cotangent of a node."""
+
+
 class Region:
     """Adjoint applications under one guard, in order.
 
@@ -92,7 +102,7 @@ class Guards:
         adjoint: whose applications they hold.
     """
 
-    def __init__(self, adjoint: Adjoint):
+    def __init__(self, adjoint: Emitting):
         self.adjoint = adjoint
         self.regions: dict[tuple[Node, bool], Region] = {}
         self.current: Region | None = None
