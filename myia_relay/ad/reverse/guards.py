@@ -79,7 +79,7 @@ class Emitting(Protocol):
         """Add to the cotangent of a node."""
 
 
-class Region:
+class GuardedRegion:
     """Adjoint applications under one guard, in order.
 
     Attributes:
@@ -95,7 +95,7 @@ class Region:
         self.cts: dict[Node, Cotangent] = {}
 
 
-class Guards:
+class GuardedRegions:
     """The regions of one adjoint.
 
     Args:
@@ -104,11 +104,11 @@ class Guards:
 
     def __init__(self, adjoint: Emitting):
         self.adjoint = adjoint
-        self.regions: dict[tuple[Node, bool], Region] = {}
-        self.current: Region | None = None
+        self.regions: dict[tuple[Node, bool], GuardedRegion] = {}
+        self.current: GuardedRegion | None = None
         self.wild: set[Node] | None = None
 
-    def cotangent(self, node: Apply) -> tuple[Cotangent, Region | None]:
+    def cotangent(self, node: Apply) -> tuple[Cotangent, GuardedRegion | None]:
         """The whole cotangent of a node, which is taken away, and the region in which its adjoint belongs."""
         own = self.adjoint.cts.pop(node, None)
         if not self.regions and (own is None or isinstance(own, Node)):
@@ -128,7 +128,7 @@ class Guards:
         guard = _common(own)
         if guard is None:
             return with_guards(own, node_of), None
-        region = self.regions.setdefault((guard.live, guard.lax), Region(guard.live, guard.lax))
+        region = self.regions.setdefault((guard.live, guard.lax), GuardedRegion(guard.live, guard.lax))
         return with_guards(own, node_of), region
 
     def can_hold(self, node: Apply) -> bool:
@@ -138,7 +138,7 @@ class Guards:
         return not self.adjoint.context.threads(node) and all(_is_numbers(n.type) for n in (node, *node.args))
 
     @contextmanager
-    def inside(self, region: Region | None) -> Iterator[None]:
+    def inside(self, region: GuardedRegion | None) -> Iterator[None]:
         """Applications emitted in this context go to a region, and so do cotangents."""
         if region is None:
             yield
@@ -162,7 +162,7 @@ class Guards:
         for region in list(self.regions.values()):
             self.close(region)
 
-    def close(self, region: Region) -> None:
+    def close(self, region: GuardedRegion) -> None:
         """Emit a region: a branch of what must not be computed without need, the rest as it is."""
         del self.regions[region.live, region.lax]
         builder = self.adjoint.builder
@@ -188,7 +188,7 @@ class Guards:
         for target, ct in region.cts.items():
             self.adjoint.accumulate(target, with_guards(ct, outside), "a guarded value")
 
-    def parts(self, region: Region) -> tuple[list[Apply], list[Apply]]:
+    def parts(self, region: GuardedRegion) -> tuple[list[Apply], list[Apply]]:
         """What of a region must be in a branch, and what comes after it."""
         below: set[Node] = set()
         for node in region.nodes:
@@ -205,7 +205,7 @@ class Guards:
             return inside + after, []
         return inside, after
 
-    def wanted(self, region: Region, branch: Container[Node], after: Sequence[Apply]) -> list[Node]:
+    def wanted(self, region: GuardedRegion, branch: Container[Node], after: Sequence[Apply]) -> list[Node]:
         """The nodes of a branch that something outside of it reads."""
         found: dict[Node, None] = {a: None for n in after for a in n.args if a in branch}
 
@@ -219,7 +219,7 @@ class Guards:
             with_guards(ct, note)
         return list(found)
 
-    def branch(self, region: Region, inside: Sequence[Apply], wanted: Sequence[Node]) -> dict[Node, Node]:
+    def branch(self, region: GuardedRegion, inside: Sequence[Apply], wanted: Sequence[Node]) -> dict[Node, Node]:
         """Emit the applications of a region as one side of a branch, whose other side has zeros."""
         builder, own = self.adjoint.builder, set(inside)
         captured = list(

@@ -30,7 +30,7 @@ from ...prims.rules.broadcast import unbroadcast
 from ...utils.errors import CompileError, GradError
 from ..common.activity import Act, Activity
 from ..common.cotangents import Cotangent, Guarded, Record, add, as_flag, coerce, guarded, materialise, split
-from .guards import Guards
+from .guards import GuardedRegions
 
 
 class Expansion:
@@ -99,7 +99,7 @@ class Adjoint:
         self.acts = context.activity.of_nodes(graph, acts)
         self.env: dict[Node, Node] = dict(zip(graph.params, args, strict=True))
         self.cts: dict[Node, Cotangent] = {}
-        self.guards = Guards(self)
+        self.guards = GuardedRegions(self)
         self.faint: set[Node] = set()
         self.receives_faint = False
         self.inserted: dict[Node, list[Apply]] = {}
