@@ -60,6 +60,7 @@ from .utils.errors import (
     nearest,
 )
 from .utils.nesting import nesting_problem
+from .utils.patience import waiting
 from .utils.pickling import Remade
 from .utils.raising import for_user
 from .utils.source import Origin
@@ -381,7 +382,8 @@ class Relay(Inspectable, Remade):
             CompileError: of the first attempt.
         """
         chosen: list[bool] = []
-        with compiling():
+        origin = self._place()
+        with compiling(), waiting(getattr(self, "__name__", "a function"), None if origin is None else origin.loc):
             try:
                 return then(self._program(treedefs, keywords, structural, False, chosen))
             except CompileError as error:

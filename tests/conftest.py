@@ -45,6 +45,9 @@ def pytest_configure(config: pytest.Config) -> None:
         folder = os.environ[_RUN_FOLDER] = tempfile.mkdtemp(prefix="myia_relay_tests.")
         os.environ["MYIA_RELAY_CACHE"] = os.path.join(folder, "cache")
         os.environ.setdefault("MYIA_RELAY_CACHE_SIZE", "0")  # tests compile, except those of the cache of programs
+        os.environ.setdefault(
+            "MYIA_RELAY_PATIENCE", "0"
+        )  # a busy machine would put words on standard error that no test expects
         config.add_cleanup(lambda: _clean_up(folder))
     with contextlib.suppress(ImportError):
         import hypothesis

@@ -23,6 +23,7 @@ from ..backend.native import layout
 from ..backend.native.library import wanted_threads
 from ..infer.values.treedef import TreeDef
 from ..utils.files import CACHE_VARIABLE, SIZE_VARIABLE
+from ..utils.patience import VARIABLE as PATIENCE_VARIABLE
 from ..utils.source import PACKAGE
 from .describe import describe
 from .program import VERSION, describe_treedef
@@ -61,7 +62,7 @@ TOLD = (
     "CPU implementer",
 )
 WITHOUT_EFFECT = {
-    *(CACHE_VARIABLE, SIZE_VARIABLE, "MYIA_RELAY_DATA"),
+    *(CACHE_VARIABLE, SIZE_VARIABLE, "MYIA_RELAY_DATA", PATIENCE_VARIABLE),
     *("TVM_NUM_THREADS", "TVM_BIND_THREADS", "TVM_THREAD_POOL_SPIN_COUNT"),  # this package sets it too
 }
 

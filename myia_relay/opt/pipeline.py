@@ -10,6 +10,7 @@ from ..ir.prim import Primitive
 from ..ir.rewrite import all_graphs
 from ..ir.verify import TRANSFORMS, verify
 from ..utils.debugging import debugging, report
+from ..utils.patience import look
 from ..utils.switches import is_left_out
 from .kernels.integer_products import IntegerProducts
 from .kernels.integer_words import IntegerWords
@@ -67,6 +68,7 @@ class Pipeline:
             for step in passes:
                 if kept.get(step) is graph:
                     continue
+                look()
                 after = step(graph)
                 if after is graph:
                     kept[step] = graph

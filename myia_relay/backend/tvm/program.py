@@ -44,6 +44,7 @@ from ...opt.kernels.widen_bfloat16 import WidenBfloat16
 from ...opt.pipeline import plan_lanes
 from ...utils.debugging import memory_checked
 from ...utils.errors import LoweringError
+from ...utils.patience import look
 from ..native.area import LAYOUT
 from ..native.entry import Entry, ProgramSignature
 from ..native.library import supported
@@ -91,8 +92,10 @@ def compile_program(graph: Graph, *, options: dict[str, Any] | None = None) -> N
         return _standalone(graph, machine_)
     _threads()
     graph = plan_lanes(WidenBfloat16()(graph), wide=pipeline.vector_bytes() >= 64)
+    look()
     writer = _Main(graph, options or {})
     module = writer.module()
+    look()
     lowered = time.perf_counter()
     target = (options or {}).get("target")
     if target is None or target == "cpu":

@@ -7,11 +7,12 @@ becomes a leaf.
 from __future__ import annotations
 
 from ...abstract.families import FieldError
-from ...abstract.types import Data, List, NoneT, Struct, Type
+from ...abstract.types import INT, NONE, Data, List, NoneT, Struct, Type, tuple_of
 from ...ir.node import Graph, Node
 from ...ir.prim import REGISTRY
-from ...prims.ops.control import undef
+from ...prims.ops.control import for_loop, undef
 from ...prims.ops.data import data_make
+from ...prims.ops.structure import get_item, make_struct
 from ...utils.errors import InternalError, TypeError_
 from ..values.functions import FunctionFamily
 from ..values.sizes import hide_sizes, pack_array
@@ -27,6 +28,7 @@ from ..values.treedef import (
     unknown,
 )
 from ..values.values import (
+    NONE_VAL,
     AtVal,
     Bound,
     ClosureVal,
@@ -147,6 +149,8 @@ def promoted(frame: Frame, value: Val, elem: Type | None = None) -> Dyn:
     if isinstance(value, Listed | Dyn):
         made = emit(frame, "list_from_array", value.array) if isinstance(value, Listed) else value
         if elem is not None and made.type.elem != elem:
+            if is_wider(elem, made.type.elem):
+                return relisted(frame, made, elem)
             raise TypeError_(
                 f"a list has entries of one type: this one has {made.type.elem}, and is put together with {elem}"
             )
@@ -164,9 +168,67 @@ def promoted(frame: Frame, value: Val, elem: Type | None = None) -> Dyn:
     return Dyn(made)
 
 
+def is_wider(elem: Type, other: Type) -> bool:
+    """Whether entries of one type can be made of entries of another: rows of any length of rows of a known one."""
+    want = from_type(elem)
+    try:
+        return join(want, from_type(other)) == want
+    except Mismatch:
+        return False
+
+
+def relisted(frame: Frame, value: Dyn, elem: Type) -> Dyn:
+    """A run-time list with entries of a wider type, which are made one after the other."""
+    empty = frame.builder.emit(REGISTRY["list_new"], (), {"elem": elem})
+    size = emit(frame, "list_len", value)
+    body = Graph(f"{frame.graph.name}.entries", None, frame.builder.origin)
+    inner = Frame(frame.spec, body, frame)
+    index, made, source = (body.add_parameter(n, t) for n, t in (("i", INT), ("made", empty.type), ("xs", value.type)))
+    inner.at(frame.builder.origin)
+    entry = from_node(inner, inner.builder.emit(REGISTRY["list_get"], (source, index)))
+    made = inner.builder.emit(REGISTRY["list_push"], (made, entry_node(inner, entry, elem)))
+    body.output = inner.builder.emit(make_struct, (made,), {"type": tuple_of(made.type)})
+    bounds = [frame.constant(0).node, size.node, frame.constant(1).node]
+    loop = frame.graph.apply(
+        for_loop,
+        *(*bounds, empty, value.node),
+        attrs={"body": body, "carried": 1},
+        type=tuple_of(empty.type),
+        origin=frame.builder.origin,
+    )
+    return Dyn(frame.builder.emit(get_item, (loop,), {"index": 0}))
+
+
+def wider_elem(frame: Frame, value: Val, new: Val) -> Type:
+    """The type of the entries of a list that gets one more, which may be a row of another length than the others.
+
+    Raises:
+        TypeError_: its entries have no type in common.
+    """
+    try:
+        common = entries_of(tree_structure(value, capture=frame.captured))
+        given = unknown(tree_structure(new, capture=frame.captured))
+        return type_of(given if common is None else unknown(join(common, given, wide=False)))
+    except Mismatch:  # the error is that of the entry
+        return entry_type(frame, value)
+
+
+def from_node(frame: Frame, node: Node) -> Val:
+    """A node as a value; structures are taken apart."""
+    if node.type == NONE:
+        return NONE_VAL
+    if isinstance(node.type, Struct):
+        t = node.type
+        parts = tuple(
+            from_node(frame, frame.builder.emit(get_item, (node,), {"index": i})) for i in range(len(t.elems))
+        )
+        return Seq(t.kind, parts, t.fields, t.cls)
+    return Dyn(node)
+
+
 def leaf_node(frame: Frame, value: Val, t: Type) -> Node:
     """The node of a leaf of a joined type: a list is promoted if necessary."""
-    if isinstance(t, List) and not isinstance(value, Dyn):
+    if isinstance(t, List) and not (isinstance(value, Dyn) and value.type == t):
         value = promoted(frame, value, t.elem)
     assert isinstance(value, Dyn)
     return value.node

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import operator
 import types
+from collections import Counter
 from collections.abc import Callable, Coroutine, Hashable, Iterator
 from types import BuiltinFunctionType
 from typing import Any
@@ -24,6 +25,7 @@ from ...ir.syntax import UNBOUND, FreeName, Syntax
 from ...prims.ops.data_functions import Functions
 from ...utils.arrays import require_plain_array
 from ...utils.errors import CompileError, InternalError, TypeError_
+from ...utils.patience import look
 from ...utils.source import NOWHERE, Origin
 from ..values.functions import FunctionFamilies
 from ..values.protocols import is_named_tuple, starred
@@ -45,9 +47,11 @@ from ..values.values import (
 from . import cells as cell_rules
 from . import handing
 from .annotations import check_arguments, check_result
+from .blow_ups import reasons
 from .conflicts import refuse_in_place
 from .conform import conform, entering, function_leaf, leaving, widened
 from .dependencies import HIDDEN, WHOLE, Dependency, Hidden, code_of, content, refuse_nesting, type_of_hidden
+from .drift import Ways
 from .endings import require_ends
 from .frames import Ambient, Frame, Specialisation, SpecialisationSource, explode, is_active, located, pack, packed_type
 from .iterators import note_made, use_up
@@ -120,8 +124,16 @@ class Engine:
         ] = []  # calls that may return their arguments, until it is known whether they do
         self.kept: list[handing.AfterCall] = []  # arguments after calls that have changed them
         self.unreturning: set[Graph] = set()  # graphs that are taken not to return; see `infer.engine.endings`
+        self.ways = Ways()
+        self.written_out: Counter[Apply] = Counter()  # loops and how many of their iterations are written one by one
+        self.leaves = 0  # of the arguments
+        self.place: Origin | None = None  # somewhere near what is being inferred
         self.suspected: list[tuple] = []  # changes in place that may be seen; see `infer.engine.conflicts`
         self.outermost = Outermost()  # the function that Python calls; see `infer.language.procedures`
+
+    def reasons(self) -> list[str]:
+        """What makes the program long to compile; see `utils.patience`."""
+        return reasons(self.written_out, self.specs.values(), self.leaves, self.place, self.applied)
 
     # Entry.
 
@@ -138,7 +150,7 @@ class Engine:
             CompileError: the call cannot be inferred, at the user's place.
             TypeError_: a function that it returns exists in compiled code only.
         """
-        count = len(params.params)
+        count = self.leaves = len(params.params)
         watch_arguments(self.depend, [*args, *kwargs.values()])
 
         def again() -> CompileError | None:
@@ -187,7 +199,8 @@ class Engine:
                 break
             rest -= not grown
             if self.families.united:
-                self.families.united, self.recursion = False, RecursionAssumptions(self.families)
+                self.families.united = False
+                self.recursion = RecursionAssumptions(self.families, self.recursion.widens)
             self.start_over(params, count)
         else:
             return self.recursion.growing(), spec, result, frame
@@ -208,6 +221,7 @@ class Engine:
         self.specs, self.joins, self.late_errors, self.functions = {}, [], [], Functions()
         self.shared.clear()
         self.unreturning.clear()
+        self.ways.found.clear()  # as what is assumed of recursive functions has changed
         self.suspected.clear()
         self.handed.clear()
         self.kept.clear()
@@ -349,6 +363,9 @@ class Engine:
         """
         frame.at(node.origin)
         self.applied += 1
+        if not self.applied & 63:
+            self.place = node.origin
+            look(self.reasons)
         if self.structural and self.applied > MOST_OF_SHAPES:
             raise TypeError_(
                 "trees of these very shapes take a program of their own, which grows too large; give fields one type"
@@ -525,6 +542,10 @@ class Engine:
         keep = keep_constants if isinstance(keep_constants, tuple) else (keep_constants,) * len(values)
         treedefs = tuple(tree_structure(v, nodes, k, frame.captured) for v, k in zip(values, keep, strict=True))
         treedefs, nodes = (treedefs, nodes) if leaf_result else entering(frame, values, treedefs, nodes)
+        if isinstance(source.identity, Graph) and self.recursion.widens and not leaf_result:
+            wider = self.recursion.with_run_time_lists(frame.spec, source, treedefs)
+            if wider is not None:
+                treedefs, nodes = wider, [n for v, t in zip(values, wider, strict=True) for n in conform(frame, v, t)]
         key = (source.identity, source.extra, treedefs, context, leaf_result)
         spec = self.specs.get(key)
         if spec is None:

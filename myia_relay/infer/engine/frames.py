@@ -197,6 +197,7 @@ class Frame:
         before: what was in the cells of the enclosing frames when this one was opened: as the parent frame sees it.
         writes: whether changes of those come out of this frame.
         late: called when `imports` grows, once the application that gives them is emitted.
+        copies: how often what is emitted here is written, as loops around it are unrolled.
     """
 
     def __init__(self, spec: Specialisation, graph: Graph, parent: Frame | None = None, context: Ambient | None = None):
@@ -211,6 +212,7 @@ class Frame:
         self.env: dict[Node, Val] = {}
         self.imports: dict[Node, Parameter] = {}
         self.late: Callable[[], None] | None = None
+        self.copies: int = parent.copies if parent is not None else 1
         self.providers: dict[Hashable, Any] = {}
         self.cells: dict[Cell, Val] = {}
         self.own: set[Cell] = set()

@@ -84,12 +84,14 @@ class RecursionAssumptions:
         failures: graphs of functions in which errors were found, with these.
         folded: the same where functions that hold each other may be the reason.
         nested: functions and how many of their specialisations are nested deeply.
+        widens: whether a list that is longer in a recursive call than in the one around it becomes a run-time list.
+        widened: whether one has.
         hidden: key of a specialisation -> the hidden arguments that it took in earlier passes. Callers that do not wait until
             it is complete have to know them.
     """
 
-    def __init__(self, families: FunctionFamilies):
-        self.families = families
+    def __init__(self, families: FunctionFamilies, widens: bool = True):
+        self.families, self.widens, self.widened = families, widens, False
         self.assumed: dict[Hashable, tuple[TreeDef, list[Cell]]] = {}
         self.before: dict[Hashable, tuple[TreeDef, list[Cell]]] = {}
         self.waiting: dict[Hashable, None] = {}  # in the order in which they waited, so that runs are alike
@@ -140,6 +142,36 @@ class RecursionAssumptions:
         known = [t.tag == "const" for t in numbers]
         grows.known, grows.some = bool(known) and all(known), any(known)
         raise grows
+
+    def with_run_time_lists(
+        self, caller: Specialisation, source: SpecialisationSource, treedefs: tuple[TreeDef, ...]
+    ) -> tuple[TreeDef, ...] | None:
+        """The types of the arguments of a recursive call in which lists that grow from call to call are run-time lists.
+
+        Otherwise there would be a specialisation for each length (and, where a branch decides what is appended, for more).
+
+        Args:
+            caller: the specialisation that calls.
+            source: what is called.
+            treedefs: the types of its arguments.
+
+        Returns:
+            The types, or None where no list has grown.
+        """
+        active: Specialisation | None = caller
+        while active is not None and active.source is not source.identity:
+            active = active.caller
+        if active is None:
+            return None
+        key: Any = active.key
+        before: tuple[TreeDef, ...] = key[2]
+        if key[1] != source.extra or len(before) != len(treedefs):
+            return None
+        wider = tuple(map(with_growing_lists, before, treedefs))
+        if wider == treedefs:
+            return None
+        self.widened = True
+        return wider
 
     def assume(self, spec: Specialisation) -> bool:
         """Give a new specialisation its assumed result, if there is one, and the hidden arguments that it will take."""
@@ -238,12 +270,15 @@ def another_way(engine: Any, problem: CompileError) -> bool:
     if isinstance(problem, Recaptured):
         problem.make_cell()
         return True
+    if engine.recursion.widened:  # the length of such a list, or a number in it, has to be known
+        engine.recursion = RecursionAssumptions(families, widens=False)
+        return True
     if isinstance(problem, Grows):
         opened = (graph for graph, closed in engine.undecided.items() if not closed)
         closing = [graph for graph in opened if not problem.graphs.isdisjoint(graphs_reachable(graph))]
         if closing:
             engine.undecided.update(dict.fromkeys(closing, True))
-            engine.recursion = RecursionAssumptions(engine.families)
+            engine.recursion = RecursionAssumptions(engine.families, engine.recursion.widens)
             return True
     known = isinstance(problem, Grows) and (problem.known or not families.suspects)
     if isinstance(problem, Grows) and known and problem.graph not in engine.unrolled:
@@ -258,8 +293,23 @@ def another_way(engine: Any, problem: CompileError) -> bool:
     else:
         families.explain(problem)
         return False
-    engine.recursion = RecursionAssumptions(engine.families)
+    engine.recursion = RecursionAssumptions(engine.families, engine.recursion.widens)
     return True
+
+
+def with_growing_lists(before: TreeDef, treedef: TreeDef) -> TreeDef:
+    """A treedef in which lists that are longer than in another one are run-time lists, if their entries allow that."""
+    if before == treedef or before.tag != treedef.tag or before.tag != "seq" or before.info != treedef.info:
+        return treedef
+    if len(before.parts) == len(treedef.parts):
+        parts = tuple(map(with_growing_lists, before.parts, treedef.parts))
+        return TreeDef(treedef.tag, treedef.info, parts) if parts != treedef.parts else treedef
+    if treedef.info[0] != "list" or len(before.parts) > len(treedef.parts):
+        return treedef
+    try:
+        return join(before, treedef)
+    except Mismatch:
+        return treedef
 
 
 def fits(treedefs: Iterable[TreeDef], limit: int) -> bool:

@@ -31,6 +31,7 @@ async def generalise(
     attempt: Callable[[list[TreeDef]], Awaitable[tuple[list[TreeDef] | None, Made]]],
     wide: bool = False,
     grow: bool = False,
+    known: list[TreeDef] | None = None,
 ) -> tuple[list[TreeDef], Made]:
     """Find carried types that the loop's body keeps.
 
@@ -42,6 +43,7 @@ async def generalise(
         attempt: `(carried treedefs) -> (result treedefs or None, whatever)`: infers the body once.
         wide: whether a variable may be one of several types, told apart at run time.
         grow: whether an array may have another size in every iteration.
+        known: the result of an earlier run, with which this one begins, or nothing; receives the result.
 
     Returns:
         The carried treedefs, and what the last attempt made.
@@ -50,7 +52,7 @@ async def generalise(
         TypeDrift: a variable changes its type, or the types keep growing.
     """
     first = [tree_structure(v, capture=frame.captured) for v in init]
-    carried = [unknown(s) for s in first]
+    carried = list(known) if known and len(known) == len(first) else [unknown(s) for s in first]
     for _ in range(MAX_ROUNDS):
         results, made = await attempt(carried)
         if results is None:  # the body never completes
@@ -69,6 +71,8 @@ async def generalise(
                 drift.index, drift.after = index, after
                 raise drift from None
         if joined == carried:
+            if known is not None:
+                known[:] = carried
             return carried, made
         if nests(joined, DEEP):
             carried = joined

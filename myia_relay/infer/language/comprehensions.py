@@ -63,6 +63,7 @@ async def filled_from(engine: Engine, frame: Frame, node: Apply, iterable: Val, 
             steps = [frame.constant(i) for i in numbers]
     if isinstance(steps, list):
         for position, item in enumerate(steps):
+            engine.written_out[node] += 1
             scope = frame.turn(position)
             result = scope.leave(await run(scope, [item, out]))
             if result is NEVER:

@@ -12,9 +12,14 @@ import operator
 from collections.abc import Callable
 from contextlib import suppress
 
-from ...abstract.types import INT, tuple_of
+import numpy as np
+
+from ...abstract.types import INT, Scalar, tuple_of
 from ...ir import syntax as S
-from ...ir.node import Apply, Graph
+from ...ir.node import Apply, Constant, Graph, Node
+from ...ir.prim import REGISTRY
+from ...ir.walk import graphs_reachable
+from ...prims.api.numpy_elementwise import array
 from ...prims.ops.control import for_loop, while_loop
 from ...prims.ops.structure import get_item, make_struct
 from ...utils.errors import TypeError_
@@ -27,9 +32,10 @@ from ..engine.frames import Frame, emit, raising, reach
 from ..engine.unions import dispatch
 from ..objects.arithmetic import arithmetic
 from ..objects.iterables import Walk, walk
+from ..objects.leaves import first_axis
 from ..objects.truth import truth
 from ..values.sizes import hide_sizes
-from ..values.treedef import Mismatch, TreeDef, join, tree_structure
+from ..values.treedef import Mismatch, TreeDef, join, tree_structure, unknown
 from ..values.values import NEVER, UNBOUND_VAL, Dyn, Iter, Seq, TaggedUnion, Val, elements
 from .accumulators import converting
 from .carried import generalise, initial_nodes, mark_each, region_with_parameters
@@ -38,6 +44,7 @@ from .registry import handles
 from .unrolling import DRIFTING, unroll, unrolling
 
 FEW = 8  # iterations: up to this number a loop is unrolled if its index chooses among large arrays
+WRITTEN_OUT = 1000  # operations: from this number on a loop over a tuple or a list of numbers stays a loop if it can
 UNROLLED = 1024  # iterations: up to this number a loop is unrolled if it cannot stay a loop
 
 
@@ -152,13 +159,10 @@ async def emit_while(engine, frame, node, init, names, condition, body, wide: bo
         grow: whether carried arrays may have other sizes after an iteration.
     """
     drift: list[TypeDrift] = []
+    types: list[TreeDef] = []
 
     async def plain() -> Val:
-        try:
-            return await stable_while(engine, frame, node, init, names, condition, body)
-        except TypeDrift as error:
-            drift.append(error)
-            raise
+        return await stable_while(engine, frame, node, init, names, condition, body)
 
     async def with_first_iteration() -> Val:
         decided = await truth(engine, frame, await condition(frame.scope(), init))
@@ -169,27 +173,31 @@ async def emit_while(engine, frame, node, init, names, condition, body, wide: bo
         return await peeled(engine, frame, node, init, decided, body, rest, drift[0])
 
     async def widened() -> Val:
-        return await stable_while(engine, frame, node, init, names, condition, body, True)
+        return await stable_while(engine, frame, node, init, names, condition, body, True, known=types)
 
     async def grown() -> Val:
         return await stable_while(engine, frame, node, init, names, condition, body, True, True)
 
-    last = ([widened] if wide else []) + ([grown] if grow else [])
-    return await settling(frame, [plain, with_first_iteration, *last])
+    graphs = getattr(condition, "graph", None), getattr(body, "graph", None)
+    attempts = [plain, *(in_turn(drift, with_first_iteration, widened) if wide else [with_first_iteration])]
+    attempts += [grown] if grow else []
+    return await settling(engine.ways, frame, node, graphs, init, attempts, drift, types)
 
 
 async def stable_while(
-    engine, frame, node, init, names, condition, body, wide: bool = False, grow: bool = False
+    engine, frame, node, init, names, condition, body, wide: bool = False, grow: bool = False, known: list | None = None
 ) -> Val:
-    """A `while_loop` whose carried variables keep their types; with `wide` they may be one of several, with `grow` of any size."""
+    """A `while_loop` whose carried variables keep their types; with `wide` they may be one of several, with `grow` of any size;
+    `known` as for `generalise`.
+    """
 
     async def loop(init, names, cells):
-        return await _stable_while(engine, frame, node, init, names, cells, condition, body, wide, grow)
+        return await _stable_while(engine, frame, node, init, names, cells, condition, body, wide, grow, known)
 
     return await carrying(engine, frame, init, names, loop)
 
 
-async def _stable_while(engine, frame, node, init, names, cells, condition, body, wide, grow) -> Val:
+async def _stable_while(engine, frame, node, init, names, cells, condition, body, wide, grow, known) -> Val:
     count, init = len(init) - len(cells), [widened(frame, v) for v in init]
 
     async def attempt(carried):
@@ -207,7 +215,7 @@ async def _stable_while(engine, frame, node, init, names, cells, condition, body
         return carried_after(iteration, result), (test, decided, iteration, result)
 
     carried, (test, decided, iteration, result) = await generalise(
-        engine, frame, init, names, node.origin, attempt, wide, grow
+        engine, frame, init, names, node.origin, attempt, wide, grow, known
     )
     frame.at(node.origin)
     if isinstance(decided, bool):
@@ -286,6 +294,9 @@ async def over(engine: Engine, frame: Frame, node: Apply, iterable: Val) -> Val:
         run, iterable = calling(engine, frame, iterable, run, node)
     steps = walk(engine, frame, iterable)
     if isinstance(steps, list):
+        if copies(frame, body, steps) > WRITTEN_OUT and (same := columns(engine, frame, steps)) is not None:
+            with suppress(TypeError_), undoing(frame, TypeError_):
+                return await (stopping if stops else counted)(engine, frame, node, same, init, names, run)
         return await unroll(engine, frame, node, steps, init, run, stops)
 
     async def loop(grow: bool = True) -> Val:
@@ -344,6 +355,45 @@ async def over(engine: Engine, frame: Frame, node: Apply, iterable: Val) -> Val:
     raise told from None
 
 
+def copies(frame: Frame, body: Graph, items: list[Val]) -> int:
+    """How many operations a loop over so many items becomes if it is unrolled, in the unrolled loops around it."""
+    return sum(len(g.nodes) for g in graphs_reachable(body)) * len(items) * frame.copies
+
+
+def columns(engine: Engine, frame: Frame, items: list[Val]) -> Walk | None:
+    """A walk over numbers, or tuples of numbers, that are kept in arrays, one for each place; None for other items."""
+    forms = {unknown(tree_structure(item, keep_constants=False, capture=frame.captured)) for item in items}
+    if len(forms) != 1 or not is_plain(form := forms.pop()):
+        return None
+    rows: list[list[Node]] = [[] for _ in items]
+    for item, row in zip(items, rows, strict=True):
+        tree_structure(item, row, keep_constants=False, capture=frame.captured)
+    arrays = [column(frame, nodes) for nodes in zip(*rows, strict=True)]
+
+    def item_at(inner: Frame, index: Dyn) -> Val:
+        found = [first_axis(inner, reach(frame, inner, a), index).node for a in arrays]
+        casts = [{"dtype": leaf.info.dtype, "weak": leaf.info.weak} for leaf in form.leaves()]
+        nodes = (inner.builder.emit(REGISTRY["cast"], (n,), c) for n, c in zip(found, casts, strict=True))
+        return inner.rebuild(form, nodes)
+
+    return Walk(frame.constant(0), frame.constant(len(items)), frame.constant(1), item_at)
+
+
+def is_plain(treedef: TreeDef) -> bool:
+    """Whether values with a treedef are numbers, or tuples of such values."""
+    if treedef.tag == "seq":
+        return treedef.info[0] == "tuple" and all(map(is_plain, treedef.parts))
+    return treedef.tag == "dyn" and isinstance(treedef.info, Scalar)
+
+
+def column(frame: Frame, nodes: tuple[Node, ...]) -> Dyn:
+    """Numbers of one type as an array."""
+    known = [n.value for n in nodes if isinstance(n, Constant)]
+    if len(known) == len(nodes):
+        return frame.constant(np.array(known, nodes[0].type.dtype))
+    return Dyn(array(frame.builder, [frame.var(Dyn(n)) for n in nodes]).node)
+
+
 class LargeChoice(TypeError_):
     """A loop could stay a loop, but is better unrolled: it would copy what its index chooses, such as the weights of a layer."""
 
@@ -364,13 +414,10 @@ def calling(engine: Engine, frame: Frame, mapped: Iter, run: Callable, node: App
 async def counted(engine, frame, node, steps: Walk, init, names, run, wide: bool = True, grow: bool = True) -> Val:
     """A loop with a trip count: `for_loop`. `wide` and `grow` as for `emit_while`."""
     drift: list[TypeDrift] = []
+    types: list[TreeDef] = []
 
     async def plain() -> Val:
-        try:
-            return await stable_counted(engine, frame, node, steps, init, names, run)
-        except TypeDrift as error:
-            drift.append(error)
-            raise
+        return await stable_counted(engine, frame, node, steps, init, names, run)
 
     async def any_iteration() -> Dyn | bool:
         frame.at(node.origin)
@@ -403,13 +450,34 @@ async def counted(engine, frame, node, steps: Walk, init, names, run, wide: bool
         return await peeled(engine, frame, node, init, decided, first, rest, drift[0])
 
     async def widened() -> Val:
-        return await stable_counted(engine, frame, node, steps, init, names, run, True)
+        return await stable_counted(engine, frame, node, steps, init, names, run, True, known=types)
 
     async def grown() -> Val:
         return await stable_counted(engine, frame, node, steps, init, names, run, True, True)
 
-    last = ([widened] if wide else []) + ([grown] if grow else [])
-    return await settling(frame, [plain, with_converted_starts, with_first_iteration, *last])
+    last = in_turn(drift, with_first_iteration, widened) if wide else [with_first_iteration]
+    attempts = [plain, with_converted_starts, *last, *([grown] if grow else [])]
+    values = [steps.start, steps.stop, steps.step, *init]
+    return await settling(engine.ways, frame, node, (getattr(run, "graph", None),), values, attempts, drift, types)
+
+
+def in_turn(drift: list[TypeDrift], with_first_iteration: Callable, widened: Callable) -> list[Callable]:
+    """The order of two ways to infer a loop: with its first iteration by itself, and with variables of several types.
+
+    The first makes faster loops, and code that doubles with each level of nesting. It gains nothing where a variable may still
+    have its first type after that iteration, as where a condition decides whether something is added to a sum.
+
+    Args:
+        drift: receives the error of the loop with variables of one type.
+        with_first_iteration, widened: the two.
+    """
+
+    async def where_it_may_stay() -> Val:
+        if drift[0].after is None or drift[0].after.tag != "choice":
+            raise drift[0]
+        return await widened()
+
+    return [where_it_may_stay, with_first_iteration, widened]
 
 
 def in_range(engine, region: Frame, index: Dyn, stop: Dyn, step: Dyn) -> Dyn:
@@ -441,17 +509,26 @@ async def iterate_with_cells(frame: Frame, iteration: Frame, cells: list, body, 
 
 
 async def stable_counted(
-    engine, frame, node, steps: Walk, init, names, run, wide: bool = False, grow: bool = False
+    engine,
+    frame,
+    node,
+    steps: Walk,
+    init,
+    names,
+    run,
+    wide: bool = False,
+    grow: bool = False,
+    known: list | None = None,
 ) -> Val:
-    """A `for_loop` whose carried variables keep their types; `wide` and `grow` as for `stable_while`."""
+    """A `for_loop` whose carried variables keep their types; `wide`, `grow` and `known` as for `stable_while`."""
 
     async def loop(init, names, cells):
-        return await _stable_counted(engine, frame, node, steps, init, names, cells, run, wide, grow)
+        return await _stable_counted(engine, frame, node, steps, init, names, cells, run, wide, grow, known)
 
     return await carrying(engine, frame, init, names, loop)
 
 
-async def _stable_counted(engine, frame, node, steps: Walk, init, names, cells, run, wide, grow) -> Val:
+async def _stable_counted(engine, frame, node, steps: Walk, init, names, cells, run, wide, grow, known) -> Val:
     init = [widened(frame, v) for v in init]
 
     async def attempt(carried):
@@ -466,7 +543,7 @@ async def _stable_counted(engine, frame, node, steps: Walk, init, names, cells, 
         result = await iterate_with_cells(frame, iteration, cells, body, values)
         return carried_after(iteration, result), (iteration, result)
 
-    carried, (iteration, result) = await generalise(engine, frame, init, names, node.origin, attempt, wide, grow)
+    carried, (iteration, result) = await generalise(engine, frame, init, names, node.origin, attempt, wide, grow, known)
     frame.at(node.origin)
     close_body(engine, iteration, result, carried)
     starts = [v.node for v in (steps.start, steps.stop, steps.step)] + initial_nodes(frame, init, carried)
@@ -502,6 +579,8 @@ async def stopping(engine, frame, node, steps: Walk, init, names, run, grow: boo
         step = reach(frame, region, steps.step)
         following = emit(region, "add", index, step)
         return Seq("tuple", (following, go_on, *carried))
+
+    body.graph = getattr(run, "graph", None)
 
     start = [steps.start, frame.constant(True), *init]
     result = await emit_while(engine, frame, node, start, ("$index", "$go", *names), condition, body, grow=grow)

@@ -40,7 +40,9 @@ async def unroll(engine, frame, node, items, init, run, stops, done: int = 0) ->
     for position, item in enumerate(items):
         if engine.unrolled_until is not None and engine.applied > engine.unrolled_until:
             raise Exhausted(f"that takes at most {OPERATIONS:,} operations, which {position:,} of its iterations do")
+        engine.written_out[node] += 1
         inner = frame.turn(done + position)
+        inner.copies = frame.copies * len(items)
         result = await run(inner, [item, *carried])
         if result is NEVER:
             return NEVER

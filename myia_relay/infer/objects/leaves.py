@@ -12,14 +12,14 @@ from ...ir.node import Constant, Node
 from ...ir.prim import REGISTRY
 from ...prims.api.promotion import plain
 from ...prims.ops.control import dim_size
-from ...prims.ops.structure import get_item, make_struct
+from ...prims.ops.structure import make_struct
 from ...utils.errors import TypeError_
-from ..engine.conform import promoted
+from ..engine.conform import from_node, promoted
 from ..engine.engine import Engine
 from ..engine.frames import Frame
 from ..values.functions import families_in
 from ..values.treedef import describe
-from ..values.values import NONE_VAL, Dyn, Listed, Seq, SliceVal, Static, Val
+from ..values.values import Dyn, Listed, Seq, SliceVal, Static, Val
 
 
 def to_node(frame: Frame, value: Val) -> Node:
@@ -54,19 +54,6 @@ def lift(engine: Engine, frame: Frame, result: Any) -> Val:
     if isinstance(result, Val):
         return result
     return engine.from_python(frame, result, None)
-
-
-def from_node(frame: Frame, node: Node) -> Val:
-    """A node as a value; structures are taken apart."""
-    if node.type == NONE:
-        return NONE_VAL
-    if isinstance(node.type, Struct):
-        t = node.type
-        parts = tuple(
-            from_node(frame, frame.builder.emit(get_item, (node,), {"index": i})) for i in range(len(t.elems))
-        )
-        return Seq(t.kind, parts, t.fields, t.cls)
-    return Dyn(node)
 
 
 def to_python(value: Val, what: str) -> Any:

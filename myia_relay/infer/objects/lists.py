@@ -21,7 +21,7 @@ from ...ir.prim import REGISTRY
 from ...prims.api.promotion import bind_size, guard
 from ...prims.ops.effects import check
 from ...utils.errors import TypeError_, ValueError_
-from ..engine.conform import LONG, common_elem, entry_node, entry_type, has_entry_type, promoted
+from ..engine.conform import LONG, common_elem, entry_node, entry_type, has_entry_type, promoted, wider_elem
 from ..engine.engine import Engine
 from ..engine.frames import Frame, emit, raising
 from ..values.kinds import are_leaves, is_index, is_list, is_run_time
@@ -251,7 +251,7 @@ def pushed(engine: Engine, frame: Frame, value: Val, new: Val) -> Val:
     """`xs.append(new)`."""
     if isinstance(value, Seq):
         return Seq("list", (*value.elems, new))
-    xs = promoted(frame, value)
+    xs = promoted(frame, value, wider_elem(frame, value, new))
     return Dyn(frame.builder.emit(REGISTRY["list_push"], (xs.node, entry_node(frame, new, xs.type.elem))))
 
 
@@ -273,7 +273,7 @@ def with_entry(engine: Engine, frame: Frame, value: Val, index: Val, new: Val) -
     if isinstance(value, Seq) and not value.elems:
         return raising(frame, IndexError, "list assignment index out of range")
     i = position(engine, frame, value, index, "list assignment index out of range")
-    xs = promoted(frame, value, common_elem(frame, value))
+    xs = promoted(frame, value, wider_elem(frame, value, new))
     return Dyn(frame.builder.emit(REGISTRY["list_set"], (xs.node, i.node, entry_node(frame, new, xs.type.elem))))
 
 

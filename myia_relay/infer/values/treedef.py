@@ -390,10 +390,7 @@ def join_lists(a: TreeDef, b: TreeDef) -> TreeDef:
     first, second = entries_of(a), entries_of(b)
     entry = first if second is None else second if first is None else unknown(join(first, second, wide=False))
     assert entry is not None  # the largest number of entries of one of two lists of different lengths
-    t = type_of(entry)
-    if any(s.tag == "dyn" and s.info.elem != t for s in (a, b)):
-        raise Mismatch(a, b)
-    return TreeDef("dyn", List(t))
+    return TreeDef("dyn", List(type_of(entry)))
 
 
 def entries_of(treedef: TreeDef) -> TreeDef | None:
