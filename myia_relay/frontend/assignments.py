@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import operator
+from collections.abc import Sequence
 
 from ..ir import syntax
 from ..ir.node import Apply, Constant, Graph, Node
@@ -11,11 +12,10 @@ from . import ownership
 from .context import STATEMENTS, ParseContext, handles
 from .entries import changed_variable, indices_of, note_holders, put_back, taken
 from .functions import annotation, closure, note_refusal, triangular
-from .objects import IN_PLACE
+from .objects import IN_PLACE, applies
 from .procedures import keep_added
 from .text import scope as scopes
 from .text.scope import appended
-from .text.tree import extent
 
 
 def bind(p: ParseContext, name: str, value: Node, at: ast.AST) -> None:
@@ -102,29 +102,45 @@ def _captures(p: ParseContext, graph: Graph, captured: list) -> bool:
     return False
 
 
-def bind_target(p: ParseContext, target: ast.AST, value: Node) -> None:
-    """Assign a value to a target of any form."""
+def bind_target(p: ParseContext, target: ast.AST, value: Node, source: ast.AST | None = None) -> None:
+    """Assign a value to a target of any form.
+
+    Args:
+        p: the function.
+        target: the target.
+        value: the value.
+        source: what it is the value of, as it is written; the target itself if that is not told.
+    """
+    source = source or target
     if isinstance(target, ast.Name):
         bind(p, target.id, value, target)
     elif isinstance(target, (ast.Tuple, ast.List)):
         stars = [k for k, part in enumerate(target.elts) if isinstance(part, ast.Starred)]
         count = len(target.elts)
         if not stars and (elements := _written_out(value, count)) is not None:
-            for part, element in zip(target.elts, elements, strict=True):
-                bind_target(p, part, element)
+            shown = (
+                source.elts
+                if isinstance(source, ast.Tuple | ast.List) and len(source.elts) == count
+                else [source] * count
+            )
+            _bind_each(p, target.elts, elements, shown)
             return
         before = stars[0] if stars else count
         attrs = {"before": before, "star": bool(stars), "after": count - before - 1 if stars else 0}
         parts = p.apply(syntax.unpack, value, at=target, attrs=attrs)
         elements = [p.apply(operator.getitem, parts, Constant(k), at=part) for k, part in enumerate(target.elts)]
-        for part, element in zip(target.elts, elements, strict=True):
-            bind_target(p, part.value if isinstance(part, ast.Starred) else part, element)
+        plain = [part.value if isinstance(part, ast.Starred) else part for part in target.elts]
+        _bind_each(p, plain, elements, [source] * count)
     elif isinstance(target, ast.Subscript):
-        base = changed_variable(p, target)
-        old = p.load(base.id, base)
+        base, before = changed_variable(p, target), len(p.waiting)
+        if base.id in scopes.bindings([target]):
+            raise p.refuse(READ_BEFORE.format(name=base.id), target)
+        p.waiting.append((source, value))
         indices = indices_of(p, target)
-        levels = taken(p, target, old, indices[:-1])
-        change(p, base.id, target, syntax.setitem, levels[0], indices[0], put_back(p, target, levels, indices, value))
+        p.used(before)
+        levels = taken(p, target, p.load(base.id, base), indices[:-1])
+        new = put_back(p, target, levels, indices, value)
+        change(p, base.id, target, syntax.setitem, levels[0], indices[0], new, stored=(value,))
     elif isinstance(target, ast.Attribute):
         of = ast.unparse(target.value)
         bound_to = f"{of} = " if isinstance(target.value, ast.Name) and of != "self" else ""
@@ -134,6 +150,46 @@ def bind_target(p: ParseContext, target: ast.AST, value: Node) -> None:
         raise p.refuse(f"'.{target.attr}' cannot be assigned to: objects do not change; {advice}", target)
     else:
         raise p.refuse(f"'{type(target).__name__}' cannot be assigned to", target)
+
+
+def _bind_each(p: ParseContext, targets: Sequence[ast.AST], values: Sequence[Node], sources: Sequence[ast.AST]) -> None:
+    """Assign values to targets, one after the other. Those for later targets wait; if they are (parts of) a variable that is
+    changed meanwhile, they show it:
+
+        x[i], x[j] = x[j], x[i]     =>     v, w = x[j], x[i];  x = setitem(x, i, v);  x = setitem(x, j, read_again(w, x, i))
+    """
+    before, rest = len(p.waiting), list(zip(sources, values, strict=True))
+    for target in targets:
+        (source, value), *rest = rest
+        base = scopes.base_of(target) if isinstance(target, ast.Subscript) else None
+        name = base.id if isinstance(base, ast.Name) and p.is_local(base.id) and p.cell(base.id) is None else ""
+        old = p.state.env.get(name)
+        p.read_again = {v for _, v in rest if _is_read_of(v, old)}
+        p.waiting += rest
+        bind_target(p, target, value, source)
+        p.used(before)
+        p.read_again = set()
+        new = p.state.env.get(name)
+        if old is not None and new is not None and new is not old:
+            rest = [(source, _read_again(p, v, old, new)) for source, v in rest]
+
+
+def _is_read_of(value: Node, x: Node | None) -> bool:
+    """Whether a value is written as `x`, `x[i]`, `x[i][j]`, ..., and was perhaps read again."""
+    while value is not x and applies(value, (operator.getitem, syntax.read_again)):
+        value = value.args[-2]
+    return value is x
+
+
+def _read_again(p: ParseContext, value: Node, old: Node, new: Node) -> Node:
+    """A value that is written as `old`, `old[i]`, ..., after `old` has become `new`; any other value as it is."""
+    if value is old:
+        return new
+    if not _is_read_of(value, old):
+        return value
+    assert isinstance(value, Apply)
+    *_, whole, index = value.args
+    return p.apply(syntax.read_again, value, _read_again(p, whole, old, new), index, at=value.origin)
 
 
 def _written_out(value: Node, count: int) -> tuple[Node, ...] | None:
@@ -147,18 +203,35 @@ def _written_out(value: Node, count: int) -> tuple[Node, ...] | None:
 
 
 def change(
-    p: ParseContext, name: str, at: ast.AST, op: syntax.Syntax, old: Node, *args: Node, keywords: tuple[str, ...] = ()
+    p: ParseContext,
+    name: str,
+    at: ast.AST,
+    op: syntax.Syntax,
+    old: Node,
+    *args: Node,
+    keywords: tuple[str, ...] = (),
+    stored: Sequence[Node] = (),
 ) -> None:
-    """Rebind a variable to its value changed by `op`; refused if something else can see the old value."""
+    """Rebind a variable to its value changed by `op`; refused if something else can see the old value.
 
+    Args:
+        p: the function.
+        name: the variable.
+        at: where it is changed.
+        op: how.
+        old: its value.
+        *args: what else `op` takes.
+        keywords: the names of the last of these.
+        stored: what is put into it.
+    """
     node = p.apply(op, old, *args, at=at, attrs={"name": name}, keywords=keywords)
 
     if op is syntax.list_append:
-        advice = f"write {name} = [*{name}, value]"
+        advice = f"write {name} = [*{name}, value], or copy it before: {name} = {name}.copy()"
     elif isinstance(at, ast.Subscript) and isinstance(key := getattr(at.slice, "value", None), str):
-        advice = f"write {name} = {{**{name}, {key!r}: value}}"
+        advice = f"write {name} = {{**{name}, {key!r}: value}}, or copy it before: {name} = {name}.copy()"
     else:
-        advice = f"write {name} = relay.at({name})[...].set(value), or change a copy"
+        advice = f"write {name} = relay.at({name})[...].set(value), or change a copy: {name} = {name}.copy()"
 
     def refusal(reason: str) -> str:
         return f"'{name}' cannot be changed in place: {reason}; {advice}"
@@ -167,15 +240,15 @@ def change(
 
     def report(reasons: list[ownership.Conflict]) -> None:
         node.attrs["shared"] = noted = []
-        for reason, other, arrays, confirm in reasons:
-            if arrays and op is syntax.list_append:
+        for reason, other, kinds, confirm in reasons:
+            if kinds == ownership.ARRAYS and op is syntax.list_append:
                 continue
             message = refusal(reason)
-            if other is None and not arrays and confirm is None:
+            if other is None and kinds == ownership.KINDS and confirm is None:
                 raise p.refuse(message, at)
-            noted.append(ownership.Conflict(message, other, arrays, confirm))
+            noted.append(ownership.Conflict(message, other, kinds, confirm))
 
-    ownership.check(p, name, old, report)
+    ownership.check(p, name, old, report, stored=stored)
     bind(p, name, node, at)
 
 
@@ -188,7 +261,6 @@ def change_list(
     name = base.id
     old = p.load(name, base)
     pair, new, result = _changed_by(p, call, method, name, old, args, keywords)
-    stale = [ownership.Conflict(READ_BEFORE.format(name=name))] if read_before(p, call, name) else []
 
     advice = {
         "sort": f"write {name} = sorted({name})",
@@ -202,10 +274,9 @@ def change_list(
     note_refusal(p, name, pair, lambda kind: refusal(ownership.OF_THE_CALLER.format(name=name)), call)
 
     def report(reasons: list[ownership.Conflict]) -> None:
-        notes = [r._replace(reason=refusal(r.reason)) for r in reasons]
-        pair.attrs["shared"] = notes + stale
+        pair.attrs["shared"] = [r._replace(reason=refusal(r.reason)) for r in reasons]
 
-    ownership.check(p, name, old, report)
+    ownership.check(p, name, old, report, stored=ownership.put_in(method, args))
     bind(p, name, new, base)
     return result
 
@@ -216,16 +287,19 @@ def change_entry(p: ParseContext, call: ast.Call, base: ast.Name) -> Node:
     assert isinstance(method, ast.Attribute) and isinstance(method.value, ast.Subscript)
     target = method.value
     parts = [*call.args, *[k.value for k in call.keywords]]
-    if name in p.procedures.mutated(parts) | scopes.bindings(parts) or read_before(p, call, name, entries=True):
+    if name in p.procedures.mutated(parts) | scopes.bindings(parts):
         raise p.refuse(READ_BEFORE.format(name=name), call)
     old = p.load(name, base)
     indices = indices_of(p, target)
     *levels, entry = taken(p, target, old, indices)
+    before = len(p.waiting)
     args = [p.expr(part) for part in parts]
+    p.used(before)
     _, new, result = _changed_by(
         p, call, method.attr, ast.unparse(target), entry, args, tuple(k.arg for k in call.keywords)
     )
-    change(p, name, call, syntax.setitem, levels[0], indices[0], put_back(p, target, levels, indices, new))
+    back = put_back(p, target, levels, indices, new)
+    change(p, name, call, syntax.setitem, levels[0], indices[0], back, stored=ownership.put_in(method.attr, args))
     return result
 
 
@@ -250,51 +324,9 @@ _ADDED = (
     f"this changes the {{kind}} in place, and {ownership.OF_THE_CALLER}; write x = x + y, which makes a new {{kind}}"
 )
 READ_BEFORE = (
-    "'{name}' is changed in an expression that also reads it as a whole, and what that sees depends on the order; "
-    "write two statements"
+    "'{name}' is changed or bound in a part of a statement that also reads it, and what that sees depends on the order; "
+    "write two statements, or copy it before: {name} = {name}.copy()"
 )
-
-
-def read_before(
-    p: ParseContext, call: ast.AST, name: str, entries: bool = False, ended: list[ast.Call] | None = None
-) -> bool:
-    """Whether the expression around a method that changes a list (or an entry of it) has read the whole list before.
-
-    In `f(xs, xs.pop())` Python gives the function the list as it is after the pop. Elements, lengths and truth values are taken at
-    once, so those may be read; but elements not where it is one of them that is changed. A call that was given the list and has
-    ended may still be told by its result: it is added to `ended`.
-    """
-    parents = p.parents()
-    top = call
-    while not isinstance(top, (ast.stmt, ast.comprehension)) and top in parents:
-        below, top = top, parents[top]
-    parts = [below] if isinstance(top, (ast.If, ast.While, ast.For, ast.Match)) else [top]
-    own = set(ast.walk(call))  # the receiver of the method itself is read in time
-    for node in (n for part in parts for n in ast.walk(part)):
-        if node in own or not (isinstance(node, ast.Name) and node.id == name and isinstance(node.ctx, ast.Load)):
-            continue
-        if (node.lineno, node.col_offset) >= extent(call)[2:]:
-            continue  # read afterwards
-        parent = parents.get(node)
-        if isinstance(parent, ast.keyword):
-            parent = parents[parent]
-        if isinstance(parent, ast.Attribute) and parent in parents and scopes.changed(parents[parent]) is node:
-            continue
-        if ended is not None and isinstance(parent, ast.Call) and parent.func is not node:
-            if extent(parent)[2:] <= extent(call)[:2] and parent in p.results:
-                ended.append(parent)
-                continue
-        if isinstance(parent, ast.Subscript) and parent.value is node and not entries:
-            if name not in p.procedures.mutated([parent.slice]):
-                continue
-        if isinstance(parent, ast.Call) and isinstance(parent.func, ast.Name) and parent.func.id == "len":
-            continue
-        if isinstance(parent, (ast.BoolOp, ast.If, ast.While)) or isinstance(parent, ast.IfExp) and parent.test is node:
-            continue
-        if isinstance(parent, ast.UnaryOp) and isinstance(parent.op, ast.Not):
-            continue
-        return True
-    return False
 
 
 @handles(STATEMENTS, ast.Delete)
@@ -312,6 +344,7 @@ def delete(p: ParseContext, stmt: ast.Delete) -> None:
                 stmt,
             )
         index = p.expr(target.slice)
+        p.used(0)
         change_list(p, target, target.value, "__delitem__", [index])
 
 
@@ -328,8 +361,12 @@ def assign(p: ParseContext, stmt: ast.Assign) -> None:
             raise p.refuse("a generator expression can be unpacked once; write a list comprehension in brackets", stmt)
     else:
         value = p.looked_up(stmt.value)
+    p.used(0)
     for target in stmt.targets:
-        bind_target(p, target, value)
+        if target is not stmt.targets[-1]:
+            p.waiting.append((stmt.value, value))
+        bind_target(p, target, value, stmt.value)
+        p.used(0)
 
 
 def _as_list(stmt: ast.Assign, value: ast.GeneratorExp) -> ast.ListComp:
@@ -350,7 +387,8 @@ def annotated(p: ParseContext, stmt: ast.AnnAssign) -> None:
         note = annotation(p, stmt.annotation)
         value = p.apply(syntax.annotate, value, p.constant(note, stmt.annotation), at=stmt.value)
         value = triangular(p, value, note, stmt.annotation)
-    bind_target(p, stmt.target, value)
+    p.used(0)
+    bind_target(p, stmt.target, value, stmt.value)
 
 
 @handles(STATEMENTS, ast.AugAssign)
@@ -365,7 +403,9 @@ def augmented(p: ParseContext, stmt: ast.AugAssign) -> None:
         raise p.refuse(READ_BEFORE.format(name=base.id), stmt)
     if isinstance(target, ast.Name):
         old = p.load(target.id, target)
+        p.used(0, target, old)
         node = p.apply(op, old, p.expr(stmt.value), at=stmt)
+        p.used(0)
 
         def report(reasons: list[ownership.Conflict]) -> None:
             # `+=` on numbers and tuples makes new ones; only for arrays and lists inference has to check this.
@@ -376,7 +416,7 @@ def augmented(p: ParseContext, stmt: ast.AugAssign) -> None:
             node.attrs["name"] = target.id
             node.attrs["again"] = syntax.Again(lambda: keep_added(p.node, target.id))
         note_refusal(p, target.id, node, lambda kind: _ADDED.format(name=target.id, kind=kind), stmt)
-        ownership.check(p, target.id, old, report)
+        ownership.check(p, target.id, old, report, stored=ownership.put_in("extend", node.args[1:]))
         bind(p, target.id, node, target)
     elif isinstance(target, ast.Subscript):
         base = changed_variable(p, target)
@@ -385,8 +425,12 @@ def augmented(p: ParseContext, stmt: ast.AugAssign) -> None:
         levels = taken(p, target, old, indices[:-1])
         element = p.apply(syntax.item_to_change, levels[-1], indices[-1], at=target)
         note_holders(p, target, element, levels[-1], element)
+        p.used(0, target, element)
         value = p.apply(op, element, p.expr(stmt.value), at=stmt)
-        change(p, base.id, target, syntax.setitem, levels[0], indices[0], put_back(p, target, levels, indices, value))
+        p.used(0)
+        back = put_back(p, target, levels, indices, value)
+        stored = ownership.put_in("extend", value.args[1:])
+        change(p, base.id, target, syntax.setitem, levels[0], indices[0], back, stored=stored)
     else:
         bind_target(p, target, Constant(None))  # refused there
 
@@ -399,7 +443,8 @@ def append(p: ParseContext, stmt: ast.Expr) -> bool:
     p.load(base.id, base)
     assert isinstance(stmt.value, ast.Call)
     value = p.expr(stmt.value.args[0])
-    change(p, base.id, stmt.value, syntax.list_append, p.load(base.id, base), value)
+    p.used(0)
+    change(p, base.id, stmt.value, syntax.list_append, p.load(base.id, base), value, stored=(value,))
     return True
 
 
@@ -426,6 +471,7 @@ def update_array(p: ParseContext, stmt: ast.Expr) -> bool:
         args = [*[*map(p.expr, parts), Constant(None)][:2], ufunc]
     else:
         op, args = syntax.change_array, [p.expr(call.func), *map(p.expr, parts)]
+    p.used(0)
     if isinstance(target, ast.Subscript):
         new = p.apply(op, old, *args, at=call, attrs={"name": base.id, "shared": (), "back": True}, keywords=keywords)
         change(p, base.id, call, syntax.setitem, levels[0], indices[0], put_back(p, target, levels, indices, new))

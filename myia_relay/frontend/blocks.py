@@ -84,6 +84,7 @@ def block(p: ParseContext, stmts: list, live_end: set[str], kind: str = "branch"
             frames.append(_guard(p, p.origin(stmt)))
         more = kind != "branch" or bool(queue)
         p.here = p.live.during(stmt)
+        p.waiting.clear()
         before = begins(p, stmt) if p.marked and item is stmt else None
         try:
             result = _start(p, item, more, live_end)

@@ -26,7 +26,7 @@ from typing import Any
 from .text import scope as scopes
 from .text.tree import FunctionNode, children
 
-KEPT_ON_NODES = ("_scope", "_procedure", "_definitions", "_parents", "_live")
+KEPT_ON_NODES = ("_scope", "_procedure", "_definitions", "_live")
 """What analyses keep on nodes, which is not true any more when the tree has changed."""
 
 

@@ -14,7 +14,7 @@ import ast
 from ..ir import syntax
 from ..ir.node import Apply, Node, Parameter
 from . import ownership
-from .assignments import READ_BEFORE, bind, change, read_before
+from .assignments import READ_BEFORE, bind, change
 from .context import ParseContext
 from .entries import indices_of, put_back, taken
 from .functions import note_refusal
@@ -25,6 +25,7 @@ from .text import scope as scopes
 
 def call_changing(p: ParseContext, node: ast.Call, places: tuple[ChangedArgument, ...]) -> Node:
     """A call that may change some of its arguments; the result proper."""
+    before = len(p.waiting)
     fn = p.expr(node.func)
     parts = arguments_of(node)
     changed = {place.position for place in places}
@@ -34,7 +35,7 @@ def call_changing(p: ParseContext, node: ast.Call, places: tuple[ChangedArgument
     for k, part in enumerate(parts):
         base = base_of_argument(part) if k in changed else None
         if base is not None and p.is_local(base) and isinstance(part, ast.Subscript):
-            if base in bound or read_before(p, node, base, entries=True):
+            if base in bound:
                 raise p.refuse(READ_BEFORE.format(name=base), node)
             indices = indices_of(p, part)
             levels = taken(p, part, p.load(base, part), indices)
@@ -42,6 +43,7 @@ def call_changing(p: ParseContext, node: ast.Call, places: tuple[ChangedArgument
             values.append(levels[-1])
         else:
             values.append(p.expr(part))
+    p.used(before)
     names = tuple(str(k.arg) for k in node.keywords)
     attrs = {"changes": tuple(place.position for place in places)}
     call = p.apply(fn, *values, at=node, keywords=names, attrs=attrs)
@@ -62,7 +64,7 @@ def call_changing(p: ParseContext, node: ast.Call, places: tuple[ChangedArgument
         }
         new = p.apply(syntax.after_call, old, call, *[value for _, value in others], at=part, attrs=attrs)
         beside = [(callee, fn), *((ast.unparse(parts[k2]), value) for k2, value in others)]
-        _note_conflicts(p, node, part, new, old, callee, beside, bound, how.deep)
+        _note_conflicts(p, part, new, old, callee, beside, bound, how.deep)
         if k in entries:
             levels, indices = entries[k]
             assert base is not None and isinstance(part, ast.Subscript)
@@ -76,7 +78,6 @@ def call_changing(p: ParseContext, node: ast.Call, places: tuple[ChangedArgument
 
 def _note_conflicts(
     p: ParseContext,
-    node: ast.Call,
     part: ast.expr,
     new: Apply,
     old: Node,
@@ -89,7 +90,6 @@ def _note_conflicts(
 
     Args:
         p: the function.
-        node: the call.
         part: the argument.
         new: its value after the call, which takes the conflicts as `shared`, those of its entries as `entries`, and as `own`
             whether its entries are made here.
@@ -103,14 +103,11 @@ def _note_conflicts(
     beside = [(f"'{other}' may be, or hold, the same object as '{text}'", value) for other, value in others]
     base = base_of_argument(part)
     stale: list[ownership.Conflict] = []
-    if isinstance(part, ast.Name) and p.is_local(part.id):
-        ended: list[ast.Call] = []
-        if part.id in bound or read_before(p, node, part.id, ended=ended):
-            stale = [ownership.Conflict(READ_BEFORE.format(name=part.id))]
-        stale += [ownership.Conflict(READ_BEFORE.format(name=part.id), p.results[call]) for call in ended]
+    if isinstance(part, ast.Name) and p.is_local(part.id) and part.id in bound:
+        stale = [ownership.Conflict(READ_BEFORE.format(name=part.id))]
 
     def refusal(reason: str) -> str:
-        return f"'{callee}' changes '{text}' in place: {reason}; give it a copy, and return that"
+        return f"'{callee}' changes '{text}' in place: {reason}; give it a copy ({text}.copy()), and return that"
 
     name = base if base is not None and p.is_local(base) else text
 

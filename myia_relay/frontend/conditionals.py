@@ -16,8 +16,11 @@ def condition(p: ParseContext, node: ast.expr) -> Node:
 
     The operands of `and` and `or` may then differ in type; the value of the expression itself would have no type.
     """
+    before = len(p.waiting)
     if not isinstance(node, ast.BoolOp):
-        return p.expr(node)
+        value = p.expr(node)
+        p.used(before)
+        return value
     both = isinstance(node.op, ast.And)
 
     def chain(parts: list[ast.expr]) -> Node:
@@ -42,12 +45,13 @@ def conditional(
     p: ParseContext, cond: Node, then: Callable[[], Node], other: Callable[[], Node], at: ast.AST, label: str
 ) -> Node:
     """The value of one of two lazily evaluated expressions."""
-    origin, base = p.origin(at), p.state
+    origin, base, before = p.origin(at), p.state, len(p.waiting)
     sides: list[BlockState] = []
     for suffix, thunk in (("then", then), ("else", other)):
         p.state = base
         p.state = p.fork(f"{label}.{suffix}", origin)
         value = thunk()
+        p.used(before)
         p.state.env["$value"] = value
         sides.append(p.state)
     p.state = base

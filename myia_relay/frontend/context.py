@@ -93,22 +93,23 @@ class ParseContext:
         functions that refer to names not bound yet; parsed when they are first used. loops: what is live around each
         enclosing loop, innermost last. iterated: what these run over. hidden: targets of the comprehensions that we are in;
         hidden_cells: cells of such. own_scopes: how many of these are functions to CPython. flows: joined value -> the values
-        that may flow into it;
+        that may flow into it; entered: the bodies and conditions of loops, numbered in their order;
         items: item of a loop -> the iterable; extended: list -> what was inserted, and what it was extended by; solved,
             marks, families, checks: what `ownership` makes of them.
         here: variables that are live after the current statement. marked: whether a debugger is told of statements (`marks`).
         cells: variables with a cell -> its node. held: (name, value) of all that was put
             into cells.
+        waiting: the values of expressions that are evaluated and not yet used, while others are, as `a` in `a + f(b)`; innermost
+            last. read_again: those that are read again if a variable is changed, where that is an array.
         errors: refusals so far; shared by inner functions.
         procedures: what calls change; shared by inner functions. kept: the parameters that this one changes in place;
-        returned: their nodes. results: what calls returned that were given variables.
+        returned: their nodes.
     """
 
     def __init__(self, source: Source, node: FunctionNode, graph: Graph, outer: ParseContext | None = None):
         self.procedures: Procedures = outer.procedures if outer else analyse_procedures(source)
         self.kept: dict[str, ParameterChange] = self.procedures.kept.get(node, {})
         self.returned: set[Node] = set()
-        self.results: dict[ast.Call, Node] = {}
         self.source = source
         self.node = node
         self.name = getattr(node, "name", "<lambda>")
@@ -127,6 +128,7 @@ class ParseContext:
         self.pending: dict[Graph, Any] = outer.pending if outer else {}
         self.closures: dict[Graph, Any] = outer.closures if outer else {}
         self.flows: dict[Node, tuple[Node, ...]] = outer.flows if outer else {}
+        self.entered: dict[Graph, int] = outer.entered if outer else {}
         self.errors: list[ParseError] = outer.errors if outer else []
         self.items: dict[Node, Node] = outer.items if outer else {}
         self.solved: syntax.Solved = outer.solved if outer else syntax.Solved()
@@ -138,21 +140,14 @@ class ParseContext:
         self.held: list[tuple[str, Node]] = outer.held if outer else []
         self.loops: list[set[str]] = []
         self.iterated: list[Node] = []
+        self.waiting: list[tuple[ast.AST, Node]] = []
+        self.read_again: set[Node] = set()
         self.hidden: list[str] = []
         self.hidden_cells: dict[str, Node] = {}
         self.own_scopes = 0
         self.here: set[str] = set()
         self.marked: bool = outer.marked if outer else False
         self.state = BlockState(graph, {"$status": Constant(NORMAL)})
-
-    def parents(self) -> dict[ast.AST, ast.AST]:
-        """The parent of each part of the function's tree."""
-        known = getattr(self.node, "_parents", None)
-        if known is None:
-            known = {child: parent for parent in ast.walk(self.node) for child in ast.iter_child_nodes(parent)}
-            marked: Any = self.node
-            marked._parents = known
-        return known
 
     # -- places ------------------------------------------------------------------------------------------------------
 
@@ -180,11 +175,28 @@ class ParseContext:
         return Constant(value, origin=self.origin(at))
 
     def expr(self, node: ast.AST) -> Node:
-        """The node that computes an expression."""
+        """The node that computes an expression. Its value waits until the expression or the statement around it is complete, or
+        until `used` says so: what is evaluated meanwhile must not change it in place.
+        """
         handler = EXPRESSIONS.get(type(node))
         if handler is None:
             raise self.refuse(f"'{type(node).__name__}' is not part of the language", node)
-        return handler(self, node)
+        before = len(self.waiting)
+        value = handler(self, node)
+        self.used(before, node, value)
+        return value
+
+    def used(self, before: int, at: ast.AST | None = None, value: Node | None = None) -> None:
+        """The values that wait have been used, but for the first so many; into what waits now, if anything.
+
+        Args:
+            before: how many values waited before them.
+            at: what has been evaluated.
+            value: its value.
+        """
+        del self.waiting[before:]
+        if at is not None and value is not None:
+            self.waiting.append((at, value))
 
     def looked_up(self, node: ast.AST) -> Node:
         """The node that computes an expression; a name from outside is looked up here, even if its value is never used."""

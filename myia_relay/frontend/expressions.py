@@ -71,9 +71,11 @@ def binary(p: ParseContext, node: ast.BinOp) -> Node:
     while isinstance(left, ast.BinOp):
         spine.append(left)
         left = left.left
+    before = len(p.waiting)
     value = p.expr(left)
     for part in reversed(spine):
         value = p.apply(BINARY[type(part.op)], value, p.expr(part.right), at=part)
+        p.used(before, part, value)
     return value
 
 
@@ -126,18 +128,27 @@ def unary(p: ParseContext, node: ast.UnaryOp) -> Node:
 def boolean(p: ParseContext, node: ast.BoolOp) -> Node:
     """`a and b`  =>  `if_(a, b, a)`; `a or b`  =>  `if_(a, a, b)`: the operands' values, lazily."""
     both = isinstance(node.op, ast.And)
-    return _lazily(p, [lambda v=v: p.expr(v) for v in node.values], both, node)
+
+    def operand(v: ast.expr) -> Node:
+        before = len(p.waiting)
+        value = p.expr(v)
+        p.used(before)  # it is the result, or only its truth value counts
+        return value
+
+    return _lazily(p, [lambda v=v: operand(v) for v in node.values], both, node)
 
 
 @handles(EXPRESSIONS, ast.Compare)
 def compare(p: ParseContext, node: ast.Compare) -> Node:
     """`a < b < c`  =>  `if_(a < b, b < c, a < b)`, with b evaluated once and c only if needed."""
+    before = len(p.waiting)
     left = p.expr(node.left)
 
     def step(op: ast.cmpop, part: ast.expr) -> Node:
         nonlocal left
         right = p.expr(part)
         here, left = left, right
+        p.used(before, part, right)
         if isinstance(op, (ast.In, ast.NotIn)):
             found = p.apply(operator.contains, right, here, at=node)
             return found if isinstance(op, ast.In) else p.apply(operator.not_, found, at=node)
@@ -270,13 +281,14 @@ def call(p: ParseContext, node: ast.Call) -> Node:
         if plain and isinstance(node.func.value, ast.Subscript):
             return change_entry(p, node, base)
         if plain:
+            before = len(p.waiting)
             args = [p.expr(a) for a in node.args] + [p.expr(k.value) for k in node.keywords]
+            p.used(before)
             names = tuple(k.arg for k in node.keywords if k.arg is not None)
             return change_list(p, node, base, node.func.attr, args, names)
     places = p.procedures.calls.get(node) if not p.hidden else None
     if places:
-        p.results[node] = result = call_changing(p, node, places)
-        return result
+        return call_changing(p, node, places)
     fn = p.expr(node.func)
     if len(node.args) == 1 and isinstance(node.args[0], ast.GeneratorExp) and not node.keywords:
         found = search(p, node)
@@ -297,8 +309,7 @@ def call(p: ParseContext, node: ast.Call) -> Node:
             spread.append(p.apply(syntax.double_star, before, at=node))
             named = {}
         spread.append(p.apply(syntax.double_star, value, at=keyword))
-    p.results[node] = result = p.apply(fn, *args, *spread, *named.values(), at=node, keywords=tuple(named))
-    return result
+    return p.apply(fn, *args, *spread, *named.values(), at=node, keywords=tuple(named))
 
 
 @handles(EXPRESSIONS, ast.Lambda)
@@ -325,6 +336,8 @@ def formatted(p: ParseContext, node: ast.JoinedStr) -> Node:
             if len(literal) < len(pieces):
                 raise p.refuse("a format specification must be literal text; compute the text of the value apart", node)
             spec = "".join(map(str, literal))
+        before = len(p.waiting)
         values.append(p.expr(part.value))
+        p.used(before)  # it is text from here on
         parts.append((len(values) - 1, chr(part.conversion) if part.conversion >= 0 else "", spec))
     return p.apply(syntax.format_, *values, at=node, attrs={"parts": tuple(parts)})

@@ -69,6 +69,7 @@ def _enter(p: ParseContext, graph: Graph, carried: Carried, origin: Origin) -> l
     """Start a graph that takes the carried values, and make it the current state."""
     env = dict(p.state.env)
     params = [graph.add_parameter(name, origin=origin) for name in carried.names]
+    p.entered[graph] = len(p.entered)
     for name, param, initial in zip(carried.names, params, carried.initial, strict=True):
         env[name] = param
         p.flows.setdefault(param, (initial,))

@@ -35,6 +35,7 @@ SAME = {
     syntax.annotate,
     syntax.setitem,
     syntax.after_call,
+    syntax.read_again,
     syntax.update_at,
     syntax.change_array,
     syntax.list_append,
@@ -43,7 +44,7 @@ SAME = {
 # Where the front end does not know what is stored, inference does: an array holds nothing.
 STORES = {syntax.setitem, syntax.after_call}
 # Operations whose result is a view or an element of their first argument.
-PART = {operator.getitem, getattr, syntax.match_field, syntax.unpack, syntax.item_to_change}
+PART = {operator.getitem, getattr, syntax.match_field, syntax.item_to_change}
 # Operators whose result may hold what the operands hold, like that of `xs + ys`, or be what a class's own method
 # returns.
 OPERATORS = {
@@ -51,12 +52,23 @@ OPERATORS = {
     operator.add, operator.sub, operator.mul, operator.truediv, operator.floordiv, operator.mod, operator.pow, operator.matmul,
     operator.and_, operator.or_, operator.xor, operator.lshift, operator.rshift, operator.neg, operator.pos, operator.invert,
 }  # fmt: skip
-# Operations whose result is new and holds their arguments.
-_HOLDING = {syntax.make_tuple, syntax.make_list, syntax.make_dict, syntax.star}
-_HOLDING_NAMES = frozenset("enumerate zip reversed iter".split())
-_COPYING_NAMES = frozenset("tuple list sorted".split())
-# Methods whose result is or holds parts of the receiver.
-_PART_NAMES = syntax.VIEWING | {"items", "values", "keys", "get"}
+# Operations whose result is new and holds their arguments; the elements of starred ones.
+_HOLDING = {syntax.make_tuple, syntax.make_list, syntax.make_dict}
+# Operations whose result is new, and which hold what their first argument holds: what is taken out of that is a part of it.
+_SPREADING = {syntax.unpack, syntax.star, syntax.double_star}
+# Builtins whose result is new, and makes tuples that hold elements of the arguments; that hold the elements; or both: an iterator
+# of the argument itself.
+_HOLDING_NAMES = frozenset(("enumerate", "zip"))
+_COPYING_NAMES = frozenset(("tuple", "list", "sorted"))
+_ITERATING_NAMES = frozenset(("reversed", "iter"))
+# What makes numbers, truth values, exceptions or slices, of which nothing can be changed.
+_UNCHANGEABLE = {
+    operator.eq, operator.ne, operator.lt, operator.le, operator.gt, operator.ge, operator.is_, operator.is_not, operator.not_,
+    operator.contains, isinstance, bool, slice, AssertionError,
+}  # fmt: skip
+# Methods whose result is or holds parts of the receiver -> how much deeper in that an element of an element of the result lies:
+# `items` wraps them in tuples.
+_PART_METHODS = {**dict.fromkeys(syntax.VIEWING, 0), "values": 0, "keys": 0, "items": -1, "get": 1}
 # NumPy functions and methods whose result is a new array. An array copies what is assigned to its elements; a list
 # holds it.
 _NEW_ARRAYS = frozenset(
@@ -74,6 +86,7 @@ class ParseFacts(Protocol):
     returned: set[Node]
     families: Families
     flows: dict[Node, tuple[Node, ...]]
+    entered: dict[Graph, int]
     items: dict[Node, Node]
     extended: dict[Node, tuple[tuple[Node, ...], tuple[Node, ...]]]
     closures: dict[Graph, Any]
@@ -196,7 +209,10 @@ def is_literal(node: Node) -> bool:
 
 
 def sources_of(p: ParseFacts, node: Node) -> Sources:
-    """Where a value may come from."""
+    """Where a value may come from.
+
+    This is the one rule for all constructs: what is not known to be new may be, or hold, whatever it is given.
+    """
     if node in p.flows:
         held, copied = p.extended.get(node, ((), ()))
         return Sources(same=p.flows[node], held=held, copied=copied)
@@ -208,54 +224,68 @@ def sources_of(p: ParseFacts, node: Node) -> Sources:
     if not isinstance(node, Apply):
         return Sources()
     fn, args = node.fn, node.args
-    if isinstance(fn, Constant):
-        value = fn.value
-        if _is_dict(node):
-            count = len(args) - len(node.keywords)
-            return Sources(
-                copied=args[:count], held=args[count:], given=args if isinstance(value, syntax.FreeName) else ()
-            )
-        if isinstance(value, syntax.FreeName):
-            if value.name in _COPYING_NAMES:
-                return Sources(copied=args, given=args)
-            return Sources(held=args if value.name in _HOLDING_NAMES else (), given=args)
-        if value is syntax.check_bound:
-            return Sources(same=args[1:])
-        if value is syntax.make_list:  # `[*xs, x]`
-            stars = [a for a in args if applies(a, (syntax.star,))]
-            return Sources(held=tuple(a for a in args if a not in stars), copied=tuple(s.args[0] for s in stars))
-        if value is syntax.comprehension:
-            return Sources(copied=(args[1].value.output,))
-        if value in SAME:
-            if value is syntax.setitem:
-                stored = () if is_array(p, args[0]) else args[-1:]
-                # Inference knows whether what `x.copy()` makes is an array.
-                copy = is_array(p, args[0], copies=True)
-                return Sources(same=args[:1], held=() if copy else stored, given=stored if copy else ())
-            if value is syntax.after_call:
-                return Sources(same=args[:1], given=args[2:])
-            given = args[1:] if value in OPERATORS else ()
-            return Sources(same=args[:1], held=args[-1:] if value is syntax.list_append else (), given=given)
-        if value in PART:
-            return Sources(part=args[:1])
-        if value in _HOLDING:
-            return Sources(held=args)
-        if isinstance(value, syntax.Syntax):
-            return Sources(given=args if value is syntax.double_star else ())
-        if value in OPERATORS or isinstance(value, type):
-            return Sources(given=args)
-        if isinstance(value, Graph):
-            return Sources(given=(fn, *args))
+    if not isinstance(fn, Constant):
+        method = _part_method(node)
+        return Sources(part=() if method is None else (*args, fn.args[0]), given=(fn, *args))
+    value = fn.value
+    if value in _UNCHANGEABLE:
         return Sources()
-    if isinstance(fn, Apply) and applies(fn, (getattr,)):
-        return Sources(part=(*args, fn.args[0]) if _is_named(fn.args[1], _PART_NAMES) else (), given=(fn, *args))
-    return Sources(given=(fn, *args))
+    if isinstance(value, syntax.Syntax):
+        return _sources_of_syntax(p, node, value)
+    if value in SAME:  # an operator in place
+        return Sources(same=args[:1], given=args[1:])
+    if value in PART:
+        return Sources(part=args[:1])
+    if isinstance(value, Graph):
+        return Sources(given=(fn, *args))
+    name = _called_name(node)
+    if name == "dict":  # the elements of dicts and of pairs, and the values of keywords
+        count = len(args) - len(node.keywords)
+        return Sources(copied=args[:count], held=args[count:], given=args)
+    if name in _ITERATING_NAMES:
+        return Sources(held=args, copied=args, given=args)
+    if name in _COPYING_NAMES:
+        return Sources(copied=args, given=args)
+    return Sources(held=args if name in _HOLDING_NAMES else (), given=args)
 
 
-def _is_dict(node: Node) -> bool:
-    """Whether a node is `dict(...)`, or makes the dict of a dict comprehension."""
-    value = node.fn.value if isinstance(node, Apply) and isinstance(node.fn, Constant) else None
-    return value is dict or isinstance(value, syntax.FreeName) and value.name == "dict"
+def _sources_of_syntax(p: ParseFacts, node: Apply, value: syntax.Syntax) -> Sources:
+    """Where the result of a construct may come from; that of a branch or a loop is taken apart, and its parts flow (`p.flows`)."""
+    args = node.args
+    if value is syntax.setitem:  # inference knows what is an array, which holds nothing
+        return Sources(same=args[:1], given=() if is_array(p, args[0]) else args[-1:])
+    if value is syntax.list_append:
+        return Sources(same=args[:1], held=args[-1:])
+    if value is syntax.after_call:
+        return Sources(same=args[:1], given=args[2:])
+    if value in SAME:
+        return Sources(same=args[:1])
+    if value is syntax.check_bound:
+        return Sources(same=args[1:])
+    if value in _HOLDING:
+        stars = [a for a in args if applies(a, (syntax.star,))]
+        return Sources(held=tuple(a for a in args if a not in stars), copied=tuple(s.args[0] for s in stars))
+    if value in _SPREADING:
+        return Sources(copied=args[:1])
+    if value is syntax.comprehension:
+        return Sources(copied=(args[1].value.output,))
+    return Sources(part=args[:1]) if value in PART else Sources()
+
+
+def _part_method(node: Node) -> str | None:
+    """The `m` of `x.m(...)`, where the result is or holds parts of `x`."""
+    method = node.fn if isinstance(node, Apply) else None
+    if not applies(method, (getattr,)) or not isinstance(method.args[1], Constant):
+        return None
+    return method.args[1].value if method.args[1].value in _PART_METHODS else None
+
+
+def _called_name(node: Node) -> str:
+    """The name of the builtin or of the function from outside that a node calls; "" for any other node."""
+    if not isinstance(node, Apply) or not isinstance(node.fn, Constant):
+        return ""
+    value = node.fn.value
+    return value.name if isinstance(value, syntax.FreeName) else getattr(value, "__name__", "")
 
 
 def is_array(p: ParseFacts, node: Node, copies: bool = False) -> bool:
@@ -342,7 +372,7 @@ def _levels_of(p: ParseFacts, node: Node, most: bool, views: bool, through: synt
             held, copied = (*held, *copied), ()
         elif part and is_slice(top):
             part, copied = (), part
-        deeper = min(level + 1, DEEPEST) if top in p.items or applies(top, PART) else level
+        deeper = _level_of_part(p, top, level, most)
         steps = [(s, level, before if k else iteration) for k, s in enumerate(same)] + [
             (s, deeper, iteration) for s in part
         ]
@@ -353,7 +383,9 @@ def _levels_of(p: ParseFacts, node: Node, most: bool, views: bool, through: synt
             place = top, iteration is not None
             out[place] = max(out.get(place, level), level) if most else min(out.get(place, level), level)
         if level or not most:
-            pairs = most and _is_dict(top)  # Its entries may be elements of elements of what it was made from.
+            pairs = (
+                most and _called_name(top) == "dict"
+            )  # Its entries may be elements of elements of what it was made from.
             steps += [(s, DEEPEST if pairs else max(level - 1, 0), iteration) for s in held]
             steps += [(s, DEEPEST if pairs else max(level, 1), iteration) for s in copied]
         for source, at, around in steps:
@@ -367,6 +399,14 @@ def _levels_of(p: ParseFacts, node: Node, most: bool, views: bool, through: synt
                 seen.add(step)
                 stack.append(step)
     return out
+
+
+def _level_of_part(p: ParseFacts, node: Node, level: int, most: bool) -> int:
+    """How deep in what a value is a part of something lies that is so deep in the value; the most, or else the least."""
+    if node in p.items or applies(node, PART):
+        return min(level + 1, DEEPEST)
+    more = _PART_METHODS.get(_part_method(node) or "", 0)
+    return min(level + max(more, 0), DEEPEST) if most else max(level + more, 0)
 
 
 class Families:

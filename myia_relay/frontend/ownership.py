@@ -9,12 +9,14 @@ on that are confirmed by inference, which has seen what was called (`infer.value
 
 from __future__ import annotations
 
+import ast
 import operator
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 from ..ir import syntax
 from ..ir.node import Apply, Constant, Graph, Node, Parameter
+from .apart import apart
 from .context import ParseContext
 from .objects import (
     DEEPEST,
@@ -27,6 +29,7 @@ from .objects import (
     copied_by_method,
     is_array,
     is_free,
+    is_literal,
     is_own,
     is_slice,
     is_within,
@@ -36,7 +39,17 @@ from .objects import (
     through_calls,
 )
 
+_HOLDS_ITSELF = "what is put into '{name}' may be, or hold, '{name}' itself (put a copy of it there: {name}.copy())"
+_WAITS = (
+    "'{what}', which this statement reads before that and uses afterwards, may be, or hold, the same object as '{name}', so what "
+    "it shows depends on the order; write two statements, or copy what is read: {what}.copy()"
+)
 OF_THE_CALLER = "'{name}' is the parameter '{name}', which belongs to the caller"
+
+
+KINDS = ("array", "list", "dict")
+ARRAYS = ("array",)
+NO_ARRAYS = ("list", "dict")
 
 
 class Conflict(NamedTuple):
@@ -45,15 +58,15 @@ class Conflict(NamedTuple):
     Attributes:
         reason: in words.
         other: the other variable's value, if its type decides whether this is a conflict.
-        arrays: whether it is a conflict for arrays only.
-        confirm: where it rests on calls that return what they are given, or put it into what they return: whether it is one, of
-            arrays (or else of lists), if such calls do.
+        kinds: for what kinds of changed objects it is one: "array", "list", "dict".
+        confirm: where it rests on calls that return what they are given, or put it into what they return: whether it is one, of an
+            object of a kind, if such calls do.
     """
 
     reason: str
     other: Node | None = None
-    arrays: bool = False
-    confirm: Callable[[syntax.Handing, bool], bool] | None = None
+    kinds: tuple[str, ...] = KINDS
+    confirm: Callable[[syntax.Handing, str], bool] | None = None
 
 
 def shared(
@@ -64,6 +77,8 @@ def shared(
     iterated: list[Node],
     entry: bool = False,
     beside: Sequence[tuple[str, Node]] = (),
+    again: Sequence[tuple[str, Node]] = (),
+    stored: Sequence[Node] = (),
 ) -> list[Conflict]:
     """Why an in-place change of `name` could be seen from elsewhere.
 
@@ -75,6 +90,8 @@ def shared(
         iterated: what the loops around run over.
         entry: whether `node` is an entry of it.
         beside: what else must not hold it, with reasons.
+        again: what must not hold it if it is a list or a dict, with reasons: as an array it is read again.
+        stored: what is put into it, which must not hold it if it is a list or a dict.
 
     Returns:
         The conflicts.
@@ -102,20 +119,22 @@ def shared(
             return [Conflict(f"{what} changes while an inner function holds it")]
         if reason := _foreign(p, root, name):
             makers = makers or {made for made, _ in levels(p, node, most=True)}
-            found.append(Conflict(reason, _outer(root, entry), root not in makers))
+            found.append(Conflict(reason, _outer(root, entry), KINDS if root in makers else ARRAYS))
             surely |= {root} & makers
     named = [*beside, *((f"the loop around runs over '{name}'", value) for value in iterated)]
     named += [
         (f"'{other}' may be, or hold, the same object as '{name}'", value) for other, value in sorted(others.items())
     ]
-    unknown = []
-    for reason, value in named:
+    unknown: list[tuple[str, Node, tuple[str, ...]]] = [(reason, value, KINDS) for reason, value in holders]
+    cycles = [(_HOLDS_ITSELF.format(name=name), value) for value in stored]
+    kinds = [*((*pair, KINDS) for pair in named), *((*pair, NO_ARRAYS) for pair in (*again, *cycles))]
+    for reason, value, possible in kinds:
         lists, arrays = meets(p, node, value)
-        if lists or arrays:
-            found.append(Conflict(reason, None if _is_surely(p, value, mine) else value, not lists))
+        if lists or arrays and possible == KINDS:
+            found.append(Conflict(reason, None if _is_surely(p, value, mine) else value, possible if lists else ARRAYS))
         if not lists:
-            unknown.append((reason, value))
-    return found + _unconfirmed(p, name, node, surely, [*holders, *unknown], entry)
+            unknown.append((reason, value, possible))
+    return found + _unconfirmed(p, name, node, surely, unknown, entry)
 
 
 def meets(p: ParseContext, node: Node, other: Node, through: syntax.Handing | None = None) -> tuple[bool, bool]:
@@ -125,7 +144,10 @@ def meets(p: ParseContext, node: Node, other: Node, through: syntax.Handing | No
     own, theirs = levels(p, node, True, through=through), levels(p, other, False, through=through)
     lists = any(theirs.get(place, DEEPEST + 1) <= level for place, level in own.items())
     views = levels(p, node, True, True, through).keys()
-    return lists, not views.isdisjoint(levels(p, other, False, True, through))
+    arrays = not views.isdisjoint(levels(p, other, False, True, through))
+    if (lists or arrays) and apart(p, node, other, through):
+        return False, False
+    return lists, arrays
 
 
 def _comes_from(p: ParseContext, node: Node, root: Node, arrays: bool, through: syntax.Handing) -> bool:
@@ -153,22 +175,26 @@ def _foreign(p: ParseContext, root: Node, name: str) -> str | None:
 
 
 def _unconfirmed(
-    p: ParseContext, name: str, node: Node, surely: set[Node], named: list[tuple[str, Node]], entry: bool
+    p: ParseContext,
+    name: str,
+    node: Node,
+    surely: set[Node],
+    named: list[tuple[str, Node, tuple[str, ...]]],
+    entry: bool,
 ) -> list[Conflict]:
     """The conflicts that exist if calls return their arguments, or hold them in what they return."""
     family = p.families.of(p, node)
     found = []
     for root in sorted(p.families.outsiders.get(family, {}).values(), key=lambda r: r.name or ""):
         if root not in surely:
-            seen = lambda calls, arrays, root=root: _comes_from(p, node, root, arrays, calls)  # noqa: E731
+            seen = lambda calls, kind, root=root: _comes_from(p, node, root, kind == "array", calls)  # noqa: E731
             reason = _foreign(p, root, name)
             assert reason is not None  # Outsiders are not the function's own.
             found.append(Conflict(reason, _outer(root, entry), confirm=seen))
-    for reason, value in named:
+    for reason, value, kinds in named:
         if p.families.of(p, value) is p.families.find(family):
-            found.append(
-                Conflict(reason, value, confirm=lambda calls, arrays, value=value: meets(p, node, value, calls)[arrays])
-            )
+            seen = lambda calls, kind, value=value: meets(p, node, value, calls)[kind == "array"]  # noqa: E731
+            found.append(Conflict(reason, value, kinds, seen))
     return found
 
 
@@ -196,6 +222,7 @@ def check(
     report: Callable[[list[Conflict]], None],
     within: Node | None = None,
     beside: Sequence[tuple[str, Node]] = (),
+    stored: Sequence[Node] = (),
 ) -> None:
     """Report `shared` now, and again after each enclosing loop: what flows around a loop is known at its end only.
 
@@ -206,13 +233,19 @@ def check(
         report: called with the conflicts.
         within: where it is an entry, what it is an entry of.
         beside: what else must not hold it, with reasons.
+        stored: what is put into it.
     """
     live = p.here.union(*p.loops)
     others = {v: n for v, n in p.state.env.items() if v in live and v != name and not v.startswith("$")}
     iterated = list(p.iterated)
+    waiting = [
+        (_WAITS.format(what=ast.unparse(at), name=name), value) for at, value in p.waiting if not is_literal(value)
+    ]
+    again = [pair for pair in waiting if within is None and pair[1] in p.read_again and pair[1] is not node]
+    beside = [*beside, *(pair for pair in waiting if within is not None or pair[1] not in p.read_again)]
 
     def conflicts() -> list[Conflict]:
-        found = shared(p, name, node, others, iterated, within is not None, beside)
+        found = shared(p, name, node, others, iterated, within is not None, beside, again, stored)
         if within is not None:
             found.append(_twice(p, name, within))
         return found
@@ -222,10 +255,18 @@ def check(
         p.checks.append(lambda: report(conflicts()))
 
 
+def put_in(method: str, args: Sequence[Node]) -> tuple[Node, ...]:
+    """What a method puts into a list, as it is written; not the elements of a list that has a name."""
+    if method in ("append", "insert"):
+        return tuple(args[-1:])
+    displays = [a for a in args if method == "extend" and applies(a, (syntax.make_list, syntax.make_tuple))]
+    return tuple(v for a in displays for v in a.args if not applies(v, (syntax.star,)))
+
+
 def _twice(p: ParseContext, name: str, whole: Node) -> Conflict:
     """That an entry of a structure may be in it twice: certainly a conflict, or one if calls return what they are given."""
     differ = _entries_differ(p, whole)
-    confirm = (lambda calls, arrays: not _entries_differ(p, whole, calls)) if differ else None
+    confirm = (lambda calls, kind: not _entries_differ(p, whole, calls)) if differ else None
     return Conflict(f"another entry of '{name}' may be, or hold, the same object", confirm=confirm)
 
 
@@ -297,7 +338,8 @@ def _placed(
             sources = through_calls(sources, top, through)
         receiver = copied_by_method(top) if sources.given else None
         copies = (*sources.copied, *(sources.given if receiver is None else (receiver,)))
-        held = [h for h in sources.held if not _is_put_back(h)]
+        stored = sources.given if made_here and applies(top, (syntax.setitem,)) else ()
+        held = [h for h in (*sources.held, *stored) if not _is_put_back(h)]
         fresh = {*sources.same, *copies}
         if top in inside:
             fresh |= {*sources.part, *held}

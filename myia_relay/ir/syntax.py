@@ -80,6 +80,11 @@ take_entry = Syntax(
     "(x, index) -> the x[index] of `x[index][i] = v` and what is left of x; attrs shared: what else may hold it, own: whether all "
     "entries were made in this function",
 )
+read_again = Syntax(
+    "read_again",
+    "(value, x, index) -> what the value, which was x[index] before x was changed, is now: the part of x where x is an array and "
+    "the value a view of it",
+)
 annotate = Syntax("annotate", "(value, Constant(annotation)) -> value, checked against the annotation")
 list_append = Syntax(
     "list_append", "(list, value), attrs name -> list with the value appended; a local that nothing else sees"

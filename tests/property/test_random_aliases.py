@@ -448,8 +448,15 @@ def attempt(seed: int) -> tuple[int, str, str]:
         return seed, "failed", f"{type(error).__name__}: {error}"
 
 
-def main(first: int, count: int, processes: int = 2) -> None:
-    """Run a campaign."""
+def campaign(attempt: Any, first: int, count: int, processes: int = 2) -> None:
+    """Run a campaign.
+
+    Args:
+        attempt: `seed -> (seed, outcome, what went wrong)`.
+        first: the first seed.
+        count: how many.
+        processes: how many processes run them.
+    """
     start, outcomes = time.time(), {}
     with multiprocessing.get_context("fork").Pool(processes, maxtasksperchild=200) as pool:
         for k, (seed, outcome, why) in enumerate(pool.imap_unordered(attempt, range(first, first + count), 8), 1):
@@ -462,4 +469,5 @@ def main(first: int, count: int, processes: int = 2) -> None:
 
 
 if __name__ == "__main__":
-    main(*[int(a) for a in sys.argv[1:]])
+    arguments: Any = [int(a) for a in sys.argv[1:]]
+    campaign(attempt, *arguments)

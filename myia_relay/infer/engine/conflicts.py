@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable
 from ...abstract.types import Array, Data, List
 from ...ir.node import Apply, Constant
 from ...utils.errors import CompileError, ParseError, TypeError_
-from ..values.kinds import is_any_array, is_list
+from ..values.kinds import kind_of
 from ..values.sharing import holds_objects, require_own
 from ..values.values import ClosureVal, Dyn, Listed, Seq, Static, TaggedUnion, Val
 from .cells import Recaptured
@@ -23,7 +23,7 @@ def refuse_shared(engine, frame: Frame, node: Apply, value: Val) -> None:
     Raises:
         ParseError: with the front end's words.
     """
-    refuse_conflicts(engine, frame, node, not is_list(value), lambda reason: ParseError(reason, node.origin))
+    refuse_conflicts(engine, frame, node, kind_of(value) or "array", lambda reason: ParseError(reason, node.origin))
     require_changeable(engine, node, value)
 
 
@@ -45,27 +45,26 @@ def refuse_in_place(engine, frame: Frame, node: Apply, value: Val) -> None:
         TypeError_: with advice.
         Recaptured: it is a parameter, for a function to be parsed again that keeps it.
     """
-    kind = "array" if is_any_array(value) else "list"
-    if isinstance(value, Seq) and value.kind == "dict":
-        kind = "dict"
+    kind = kind_of(value)
+    if kind is None:
+        return require_changeable(engine, node, value)
 
     def error(reason: str) -> CompileError:
-        return TypeError_(f"this changes the {kind} in place, and {reason}; write x = x + y, which makes a new {kind}")
+        advice = f"write x = x + y, which makes a new {kind}, or copy it before: x = x.copy()"
+        return TypeError_(f"this changes the {kind} in place, and {reason}; {advice}")
 
-    if "again" in node.attrs and (kind != "list" or is_list(value)):
+    if "again" in node.attrs:
         raise Recaptured(node.attrs["name"], node.attrs["again"].make_cell, node.origin)
-    if kind != "list" or is_list(value):
-        refuse_conflicts(engine, frame, node, kind != "list", error, whatever=kind == "dict")
-    require_changeable(engine, node, value)
+    refuse_conflicts(engine, frame, node, kind, error)
+    return require_changeable(engine, node, value)
 
 
 def refuse_conflicts(
     engine,
     frame: Frame,
     node: Apply,
-    arrays: bool,
+    kind: str,
     error: Callable[[str], CompileError],
-    whatever: bool = False,
     conflicts: Iterable | None = None,
 ) -> None:
     """Refuse a change that the front end's conflicts at a node report: now, or, if calls decide, when all calls are
@@ -75,46 +74,46 @@ def refuse_conflicts(
         engine: the engine.
         frame: where.
         node: the change.
-        arrays: whether an array is changed, or else a list.
+        kind: what is changed: an "array", a "list" or a "dict".
         error: makes the error of a reason.
-        whatever: whether it is a conflict whatever the other variable's type is.
         conflicts: the conflicts, if they are not those at the node.
 
     Raises:
         CompileError: `error`.
     """
     for conflict in node.attrs.get("shared", ()) if conflicts is None else conflicts:
-        if not arrays and conflict.arrays or not (whatever or other_may_hold(engine, frame, conflict, arrays)):
+        if kind not in conflict.kinds or not other_may_hold(engine, frame, conflict, kind):
             continue
         problem = error(conflict.reason)
         if conflict.confirm is None:
             raise problem
-        engine.suspected.append((frame.spec, conflict, arrays, problem.at(located(node.origin, frame.spec))))
+        engine.suspected.append((frame.spec, conflict, kind, problem.at(located(node.origin, frame.spec))))
 
 
-def other_may_hold(engine, frame: Frame, conflict, arrays: bool) -> bool:
-    """Whether the other variable of a conflict may be, or hold, an array (`arrays`) or a list."""
+def other_may_hold(engine, frame: Frame, conflict, kind: str) -> bool:
+    """Whether the other variable of a conflict may be, or hold, an object of a kind."""
     other = conflict.other
     held = (
         engine.value(frame, other) if isinstance(other, Constant) else frame.find(other) if other is not None else None
     )
-    return held is None or may_hold(held, arrays)
+    return held is None or may_hold(held, kind)
 
 
-def may_hold(value: Val, arrays: bool) -> bool:
-    """Whether a value may be, or hold, an array (`arrays`) or a list."""
+def may_hold(value: Val, kind: str) -> bool:
+    """Whether a value may be, or hold, an array, a list or a dict."""
+    arrays = kind == "array"
     stack = [value]
     while stack:
         value = stack.pop()
         if isinstance(value, Dyn):
             if isinstance(value.type, Array) and value.type.shape or isinstance(value.type, List):
-                if arrays or isinstance(value.type, List):
+                if arrays or kind == "list" and isinstance(value.type, List):
                     return True
             elif isinstance(value.type, Data) and holds_objects(value.type, Array | List if arrays else List):
                 return True
         elif isinstance(value, Static):
             continue
-        elif isinstance(value, ClosureVal) or is_list(value) and not arrays:
+        elif isinstance(value, ClosureVal) or kind == kind_of(value):
             return True
         elif isinstance(value, Seq | TaggedUnion):
             stack.extend(value.elems if isinstance(value, Seq) else value.options)
@@ -125,4 +124,4 @@ def may_hold(value: Val, arrays: bool) -> bool:
 
 def holds_mutable(value: Val) -> bool:
     """Whether a value may be, or hold, an array, a list or a dict."""
-    return may_hold(value, True) or may_hold(value, False) or isinstance(value, Seq) and value.kind == "dict"
+    return any(may_hold(value, kind) for kind in ("array", "list", "dict"))

@@ -234,8 +234,8 @@ class Engine:
         for call in self.handed if self.suspected else ():
             call.decide(self.shared, origins)
         handing.decide(self.kept if self.suspected else [])
-        for spec, conflict, arrays, error in self.suspected:
-            if spec.handing.calls and conflict.confirm(spec.handing, arrays):
+        for spec, conflict, kind, error in self.suspected:
+            if conflict.confirm(spec.handing, kind):
                 yield error
 
     # Evaluation.

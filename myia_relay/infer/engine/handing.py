@@ -15,7 +15,7 @@ from ...prims.api.numpy_api import IMPLEMENTATIONS
 from ...utils.errors import CompileError, TypeError_
 from ..values.kinds import complex_parts
 from ..values.protocols import lookup
-from ..values.sharing import Origins, holds_objects, lists_of, mark_result
+from ..values.sharing import Origins, arrays_of, holds_objects, lists_of, mark_result
 from ..values.sizes import returned_leaves
 from ..values.values import (
     NEVER,
@@ -61,9 +61,20 @@ def note_handing(engine, frame, node: Apply, fn: Val, result: Val) -> None:
         places = {0} if elsewhere else set()
         engine.handed.append(Handed(frame.spec, node, given, result))
     else:  # The results of a function in compiled code do not tell what NumPy's do.
-        views = numpy in VIEWING or "copy" in node.keywords  # `x.astype(t, copy=False)`
+        fixed = is_fixed_view(numpy, given)
+        if fixed:
+            engine.shared.update(arrays_of(result))
+        views = fixed or numpy in VIEWING or "copy" in node.keywords  # `x.astype(t, copy=False)`
         places = set(range(len(given))) if views else set()
     note_places(frame.spec, node, places)
+
+
+def is_fixed_view(name: str, given: list[Val]) -> bool:
+    """Whether a NumPy function, given these (itself first), returns a view that cannot be written."""
+    if name == "diag":  # of a vector it makes a matrix
+        array = given[1] if len(given) > 1 else None
+        return isinstance(array, Dyn) and isinstance(array.type, Array) and len(array.type.shape) == 2
+    return name in ("diagonal", "broadcast_to", "sliding_window_view")
 
 
 def note_places(spec: Any, node: Apply, places: set[int]) -> None:
@@ -143,13 +154,13 @@ def hands_on_given(shared: set[Node | Seq], given: list[Val], result: Val, origi
 
 
 def _mutable(value: Val) -> Iterator[Node | Val]:
-    """The arrays and run-time lists of a value, by their nodes; its lists of known length; and what is not taken apart."""
+    """The arrays and run-time lists of a value, by their nodes; its dicts and lists of known length; what is not taken apart."""
     stack = [value]
     while stack:
         top = stack.pop()
         if isinstance(top, Seq | TaggedUnion):
             stack.extend(top.elems if isinstance(top, Seq) else top.options)
-            if isinstance(top, Seq) and top.kind == "list":
+            if isinstance(top, Seq) and top.kind in ("list", "dict"):
                 yield top
         elif isinstance(top, Dyn):
             if _holds(top.type):

@@ -39,7 +39,7 @@ from ..objects.attributes import UPDATES
 from ..objects.leaves import index_argument, lift
 from ..objects.list_methods import CHANGES
 from ..objects.structures import dict_key, get, to_argument
-from ..values.kinds import complex_parts, is_any_array, is_list, is_run_time
+from ..values.kinds import complex_parts, is_any_array, is_list, is_run_time, kind_of
 from ..values.sharing import arrays_of, lists_of
 from ..values.treedef import describe
 from ..values.values import NEVER, AtVal, Chosen, Dyn, Seq, SliceVal, Static, TaggedUnion, Val
@@ -368,16 +368,15 @@ def refuse_shared_entry(engine: Engine, frame: Frame, node: Apply, whole: Val, e
     Raises:
         TypeError_: with advice.
     """
-    array = is_any_array(entry)
-    if is_any_array(whole) or not array and not is_list(entry):
+    kind, name = kind_of(entry), node.attrs["name"]
+    if is_any_array(whole) or kind is None:
         return
-    kind, name = "array" if array else "list", node.attrs["name"]
 
     def error(reason: str) -> TypeError_:
-        advice = f"put a changed copy there, which is a new {kind}: x[i] = ..."
+        advice = f"put a copy there before, which is a new {kind}: x[i] = x[i].copy()"
         return TypeError_(f"this changes the {kind} {name} in place, and {reason}; {advice}")
 
-    refuse_conflicts(engine, frame, node, array, error)
+    refuse_conflicts(engine, frame, node, kind, error)
 
 
 @handles(S.take_entry)
@@ -419,6 +418,26 @@ async def take_entry(engine: Engine, frame: Frame, node: Apply, values: list[Val
             empty = Dyn(frame.builder.emit(REGISTRY["list_new"], (), {"elem": entry.type.elem}))
             whole = lists.with_entry(engine, frame, whole, index, empty)
     return Seq("tuple", (entry, whole))
+
+
+@handles(S.read_again)
+async def read_again(engine: Engine, frame: Frame, node: Apply) -> Val:
+    """What `x[i]`, which was read before x was changed, is now.
+
+    Raises:
+        TypeError_: x may be an array or something else.
+    """
+    value, x, index = (engine.value(frame, a) for a in node.args)
+    if isinstance(x, TaggedUnion) and any(map(is_any_array, x.options)):
+        raise TypeError_(
+            "this is read before something is changed of which it may be a view, and used afterwards; copy it before"
+        )
+    if not is_any_array(value) or not is_any_array(x):
+        return value
+    i, part = index_argument(engine, frame, index), _real_parts(x)[0]
+    assert isinstance(part, Dyn)
+    copied = by_positions(i) or masked(frame.builder, frame.var(part), i) is not None
+    return value if copied else _like(x, [get(engine, frame, part, index) for part in _real_parts(x)])
 
 
 @handles(S.update_at)

@@ -24,20 +24,11 @@ from ..engine.engine import Engine
 from ..engine.frames import Frame
 from ..engine.handing import FINALS, AfterCall, is_finals, is_none, proper
 from ..engine.program import ArgumentChange
-from ..values.kinds import is_any_array, is_list, is_run_time
+from ..values.kinds import is_any_array, is_list, is_run_time, kind_of
 from ..values.sharing import require_own
 from ..values.treedef import tree_structure
 from ..values.values import NEVER, NONE_VAL, Dyn, Listed, Seq, TaggedUnion, Val
 from .registry import handles
-
-
-def kind_of(value: Val) -> str | None:
-    """ "array", "list" or "dict" for an object that can be changed in place itself; None for all others."""
-    if is_list(value):
-        return "list"
-    if is_any_array(value):
-        return "array"
-    return "dict" if isinstance(value, Seq) and value.kind == "dict" else None
 
 
 @handles(S.finals)
@@ -177,16 +168,14 @@ async def after_call(engine: Engine, frame: Frame, node: Apply) -> Val:
     error = lambda reason: ParseError(reason, node.origin)  # noqa: E731
     kind = kind_of(old)
     if kind is not None:
-        refuse_conflicts(engine, frame, node, kind != "list", error, whatever=kind == "dict")
+        refuse_conflicts(engine, frame, node, kind, error)
         require_own(engine.shared, old)
     within = _entries(old)
     for conflicts in node.attrs["entries"]:
         if not within:
             break
-        dicts = any(isinstance(v, Seq) and v.kind == "dict" for v in within)
-        for array in (False, True):
-            if any(array is isinstance(v, Array) for v in within):
-                refuse_conflicts(engine, frame, node, array, error, whatever=dicts, conflicts=conflicts)
+        for kind in sorted({_kind_of_entry(v) for v in within}):
+            refuse_conflicts(engine, frame, node, kind, error, conflicts=conflicts)
         within = [inner for v in within for inner in _entries(v)]
     if _entries(old) and node.attrs["entries"] and is_run_time(old) and not node.attrs["own"]:
         raise TypeError_(
@@ -194,6 +183,13 @@ async def after_call(engine: Engine, frame: Frame, node: Apply) -> Val:
             "they came out of a call"
         )
     return new
+
+
+def _kind_of_entry(value: Any) -> str:
+    """What an entry that `_entries` gives is: "array", "list" or "dict"; one that only holds such is like a dict."""
+    if isinstance(value, Array | List):
+        return "array" if isinstance(value, Array) else "list"
+    return kind_of(value) or "dict"
 
 
 def _entries(value: Any) -> list[Any]:

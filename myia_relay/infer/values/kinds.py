@@ -105,6 +105,15 @@ def is_any_array(value: Val | None) -> bool:
     return isinstance(value, Dyn) and isinstance(value.type, Array) or complex_parts(value) is not None
 
 
+def kind_of(value: Val) -> str | None:
+    """ "array", "list" or "dict" for an object that can be changed in place itself; None for all others."""
+    if is_list(value):
+        return "list"
+    if is_any_array(value):
+        return "array"
+    return "dict" if isinstance(value, Seq) and value.kind == "dict" else None
+
+
 def is_index(value: Val | None) -> TypeGuard[Dyn]:
     """Whether a value is an integer."""
     return (

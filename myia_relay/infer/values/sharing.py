@@ -144,13 +144,13 @@ def arrays_of(value: Val) -> list[Node]:
 
 
 def lists_of(value: Val) -> list[Seq]:
-    """The lists of known length in a value, itself among them."""
+    """The lists of known length and the dicts in a value, itself among them."""
     out, stack = [], [value]
     while stack:
         top = stack.pop()
         if isinstance(top, Seq):
             stack.extend(top.elems)
-            if top.kind == "list":
+            if top.kind in ("list", "dict"):
                 out.append(top)
         elif isinstance(top, TaggedUnion):
             stack.extend(top.options)
@@ -180,7 +180,9 @@ def mark_result(shared: set[Node | Seq], graph: Graph, leaves: Iterable[tuple[in
 
 
 def mark_like(shared: set[Node | Seq], sources: list[Val], targets: list[Val]) -> None:
-    """Mark the arrays and lists of `targets` if one of those that flow into them is marked."""
+    """Mark the arrays and lists of `targets` if one of those that flow into them is marked; the lists, if one is Python's."""
+    if any(isinstance(v, Listed) for v in sources):
+        shared.update(n for v in targets for n in arrays_of(v) if isinstance(n.type, List))
     if shared and any(n in shared for v in sources for n in (*arrays_of(v), *lists_of(v))):
         shared.update(n for v in targets for n in (*arrays_of(v), *lists_of(v)))
 
@@ -200,12 +202,14 @@ def require_own(shared: set[Node | Seq], value: Val) -> None:
         and isinstance(value.type, List)
         and value.node in shared
     ):
+        kind = value.kind if isinstance(value, Seq) else "list"
         raise ParseError(
-            "this list came from a function that returns its own argument, or out of another list, so changing it in place would "
-            "change that too; copy it first (xs = xs.copy())"
+            f"this {kind} came from a function that returns its own argument, or out of another {kind}, so changing it in place "
+            "would change that too; copy it first (xs = xs.copy())"
         )
     if any(part.node in shared for part in complex_parts(value) or (value,) if isinstance(part, Dyn)):
         raise TypeError_(
-            "this array came out of a list, or from a function that returns its own argument, so changing it in place would change "
-            "that too; copy it first (x = x.copy()), or write x = relay.at(x)[i].set(v)"
+            "this array came out of a list, from a function that returns its own argument, or is a view that cannot be written, as "
+            "that of np.diag is, so changing it in place is an error or would change that too; copy it first "
+            "(x = x.copy()), or write x = relay.at(x)[i].set(v)"
         )
