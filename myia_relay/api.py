@@ -26,6 +26,7 @@ from .cache.programs import keep as keep_in_file
 from .changing import call_program
 from .decorated import at_boundary, check_decorated, note_local_classes, parameter_annotations, place_of
 from .infer.arguments.arguments import (
+    MOST_LEAVES,
     PLAIN,
     ReturnedFunction,
     constant_treedef,
@@ -36,12 +37,14 @@ from .infer.arguments.arguments import (
     resolve_again,
     result_arrays,
 )
+from .infer.arguments.columns import ListsAsData
 from .infer.arguments.open_sizes import exact, numbered, settle
 from .infer.engine.dependencies import checker
 from .infer.engine.program import Outermost
 from .infer.values.treedef import TreeDef, tree_structure
 from .infer.values.values import Static, Val
 from .inspection import Inspectable
+from .ir.build import Builder
 from .ir.node import Graph
 from .pipeline import Compiled, checked_options, compile_program, finish, finisher
 from .utils.collector import resting
@@ -129,7 +132,7 @@ class Relay(Inspectable, Remade):
         self._fast: dict[tuple, Callable] = {}  # classes of Python numbers -> program
         self._quick: dict[tuple, tuple] = {}  # `quick_key` -> program, maker of its result, whether dependencies hold
         self._bound: OrderedDict[int, Relay] = OrderedDict()  # holds the instance, so its id stays its own
-        self._listed = True  # whether a list of numbers is one argument, of whatever length
+        self._listed = ListsAsData.ALL  # which lists are data, of whatever length
         self._open = True  # whether sizes that annotations leave open are symbols
         self._named = True  # whether sizes that annotations name are symbols
         self._lock = threading.RLock()
@@ -289,17 +292,20 @@ class Relay(Inspectable, Remade):
         know.
         """
         # Modules of Relay text are checked: what is wrong with their functions may only be that a size is not known.
-        numbers = ("_named",) if self.taken is not None or isinstance(error, SizeInRecord) else ()
-        for choice in ("_open", "_listed", *numbers):
-            if getattr(self, choice):
-                setattr(self, choice, False)
+        numbers = [("_named", False)] if self.taken is not None or isinstance(error, SizeInRecord) else []
+        only_numbers, no_list = ("_listed", ListsAsData.NUMBERS), ("_listed", ListsAsData.NONE)
+        for choice, less in (only_numbers, ("_open", False), no_list, *numbers):
+            before = getattr(self, choice)
+            if before > less:
+                setattr(self, choice, less)
                 try:
-                    if self._signature(args, kwargs, [], structural)[0] != key:
+                    leaves: list = []
+                    if self._signature(args, kwargs, leaves, structural)[0] != key and len(leaves) <= MOST_LEAVES:
                         self._misses -= 1  # it is still one compilation
                         return self._compiled(args, kwargs, structural)
                 except CompileError:
                     pass
-                setattr(self, choice, True)
+                setattr(self, choice, before)
         raise error
 
     def _remember_fast(self, args, kwargs, compiled: Compiled) -> None:
@@ -419,7 +425,8 @@ class Relay(Inspectable, Remade):
             for leaf in treedef.leaves():
                 nodes.append(entry.add_parameter(f"a{len(nodes)}", leaf.info))
         position = iter(range(len(nodes)))
-        values = [resolve_again(s, nodes, position) for s in treedefs]
+        builder = Builder(entry)
+        values = [resolve_again(s, nodes, position, builder) for s in treedefs]
         count = len(values) - len(keywords)
         named = dict(zip(keywords, values[count:], strict=True))
         cuts = self._cuts.of((tuple(treedefs), keywords), engine.structural)

@@ -105,6 +105,8 @@ def _fits(target: Any, plan: Any) -> bool:
         return True
     if plan[0] == "dict":
         return all(k not in target or _fits(target[k], p) for k, p in plan[1].items())
+    if plan[0] == "every":
+        return all(_fits(part, plan[1]) for part in target)
     return all(map(_fits, target, plan[1]))
 
 
@@ -183,6 +185,9 @@ def _written(target: Any, plan: Any) -> Iterator[np.ndarray]:
     if plan == "set":
         if isinstance(target, np.ndarray):
             yield target
+    elif isinstance(plan, list) and plan[0] == "every":
+        for part in target:
+            yield from _written(part, plan[1])
     elif isinstance(plan, list):
         pairs = (
             [(target[k], p) for k, p in plan[1].items() if k in target]
@@ -204,6 +209,11 @@ def _write(target: Any, final: Any, plan: Any) -> None:
                 target[key] = final[key]
             elif inner is not None:
                 _write(target[key], final[key], inner)
+        return
+    if plan[0] == "every":
+        for part, value in zip(target, final, strict=False):
+            _write(part, value, plan[1])
+        target[len(target) :] = final[len(target) :]
         return
     count = len(plan[1])
     for k, inner in enumerate(plan[1]):

@@ -77,6 +77,8 @@ def encode_treedef(treedef: TreeDef) -> list:
         data = [info[0], list(info[1]), format.encode_class(info[2])]
     elif tag == "text":
         data = format.encode_text(info)
+    elif tag == "columns":
+        data = format.encode_type(info)
     elif tag in ("again", "never", "choice"):
         data = info
     else:
@@ -87,7 +89,7 @@ def encode_treedef(treedef: TreeDef) -> list:
 def decode_treedef(data: list) -> TreeDef:
     """The treedef that `encode_treedef` has encoded."""
     tag, info, parts = data
-    if tag == "dyn":
+    if tag in ("dyn", "columns"):
         info = format.decode_type(info)
     elif tag == "const":
         info = ConstInfo(format.decode_type(info[0]), format.decode_number(info[1]))
@@ -104,6 +106,13 @@ def describe_type(t: Type) -> Any:
     """The description of an argument's type, with those of the model, optimiser or classes it refers to."""
     spec = getattr(t, "spec", None)
     return [format.encode_type(t), describe_spec(spec) if spec is not None else None, *map(describe, classes_of(t))]
+
+
+def records_in(t: Type) -> list[type]:
+    """The classes of the records in a type."""
+    parts = t.elems if isinstance(t, Struct) else [t.elem] if isinstance(t, List) else []
+    own = [t.cls] if isinstance(t, Struct) and t.kind == "record" else []
+    return list(dict.fromkeys([*own, *(cls for part in parts for cls in records_in(part))]))
 
 
 def classes_of(t: Type) -> list[type]:
@@ -164,6 +173,9 @@ def describe_treedef(treedef: TreeDef, statics: list[Any]) -> list:
         data = [info[0], list(info[1]), describe(info[2])]
         if info[2] is not None:
             statics.append(info[2])
+    elif tag == "columns":
+        data = [describe_type(info), *map(describe, records_in(info))]
+        statics += records_in(info)
     elif tag == "again":
         data = info
     else:

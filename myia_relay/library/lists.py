@@ -120,12 +120,14 @@ def equal(xs, ys):
     return True
 
 
-def has_nan(xs):
-    """Whether an entry is not equal to itself."""
-    for x in xs:
-        if x != x:
-            return True
-    return False
+def has_nan(x):
+    """Whether a number in a list, at any depth, is not equal to itself."""
+    if isinstance(x, (tuple, list)):
+        for y in x:
+            if has_nan(y):
+                return True
+        return False
+    return bool(x != x)
 
 
 def ordered(xs, keys, reverse):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import operator
 from collections.abc import Callable, Iterable, Iterator
+from itertools import count
 from typing import Any
 
 import numpy as np
@@ -17,17 +18,19 @@ from ...abstract.families import annotation_type, family_of
 from ...abstract.structures import rebuild as rebuild_value
 from ...abstract.structures import to_python
 from ...abstract.types import NONE, Array, Data, List, Scalar, Struct
-from ...ir.build import type_of_constant
+from ...ir.build import Builder, type_of_constant
 from ...library.complex_numbers import Complex
 from ...utils.arrays import require_plain_array
 from ...utils.errors import InternalError, OverflowError_, ShapeError, TypeError_, ValueError_
 from ...utils.raising import format_parts
-from ..values.protocols import is_named_tuple, is_named_tuple_class
+from ..values.protocols import is_named_tuple
 from ..values.treedef import ConstInfo, Identity, TreeDef, rebuild
 from ..values.values import Dyn, Seq, Val
+from .columns import ListsAsData, column_types, columns_of, from_columns
 from .declared_data import data_of, has_one_instance
 from .dlpack import from_dlpack
 from .open_sizes import FieldAnnotation, open_size, part_annotations
+from .records import record_fields
 
 SCALARS = {int: Scalar("int64", True), float: Scalar("float64", True), bool: Scalar("bool", True)}
 PLAIN = frozenset(SCALARS)
@@ -89,7 +92,7 @@ def as_numbers(values: list) -> np.ndarray | None:
 FEW = 4  # ints in a tuple: fewer are checked faster one by one
 
 
-def quick_key(values: Any, leaves: list, listed: bool = True) -> tuple | None:
+def quick_key(values: Any, leaves: list, listed: ListsAsData = ListsAsData.ALL) -> tuple | None:
     """A key that equal argument types share, computed without building treedefs; the leaves are appended.
 
     Arrays count by dtype and shape, so one program with symbolic sizes has many such keys.
@@ -97,7 +100,7 @@ def quick_key(values: Any, leaves: list, listed: bool = True) -> tuple | None:
     Args:
         values: a tuple of arguments.
         leaves: receives numbers, arrays and references.
-        listed: whether a list of numbers is a leaf, of whatever length.
+        listed: which lists are data.
 
     Returns:
         The key, or None for arguments that need a closer look.
@@ -131,6 +134,11 @@ def quick_key(values: Any, leaves: list, listed: bool = True) -> tuple | None:
                 key.append(list)
                 key.append(numbers.dtype)
                 leaves.append(numbers)
+                continue
+            if listed is ListsAsData.ALL and kind is list and (found := columns_of(v)) is not None:
+                key.append(list)
+                key.append(found[0])
+                leaves.extend(found[1])
                 continue
             if kind is tuple and len(v) > FEW and set(map(type, v)) == {int}:
                 if min(v) < -0x8000000000000000 or max(v) > 0x7FFFFFFFFFFFFFFF:
@@ -180,22 +188,13 @@ def parts_of(kind: type) -> Callable[[Any], tuple] | None:
     return lambda record: tuple(getattr(record, f) for f in fields)
 
 
-@functools.lru_cache(256)
-def record_fields(kind: Any) -> tuple[str, ...] | None:
-    """The names of the fields of a NamedTuple, or of a frozen dataclass that is a record; None of any other class."""
-    if is_named_tuple_class(kind):
-        return tuple(kind._fields)
-    if (
-        hasattr(kind, "__relay_tree__")
-        or not hasattr(kind, "__dataclass_fields__")
-        or not kind.__dataclass_params__.frozen
-    ):
-        return None
-    return tuple(kind.__dataclass_fields__)
-
-
 def describe_argument(
-    value: Any, annotation: Any, leaves: list, refs: dict[int, int], structural: bool = False, listed: bool = True
+    value: Any,
+    annotation: Any,
+    leaves: list,
+    refs: dict[int, int],
+    structural: bool = False,
+    listed: ListsAsData = ListsAsData.ALL,
 ) -> TreeDef:
     """The treedef of an argument; its leaf values are appended to `leaves`.
 
@@ -205,7 +204,7 @@ def describe_argument(
         leaves: receives numbers, arrays and references.
         refs: references seen so far by identity: the same model passed twice is one.
         structural: whether recursive dataclasses are told apart by their structure, as other ones are.
-        listed: whether a list of numbers is a leaf, of whatever length.
+        listed: which lists are data.
 
     Raises:
         TypeError_: a value that compiled code cannot take.
@@ -256,6 +255,8 @@ def describe_argument(
         return TreeDef("seq", ("record", value._fields, kind), parts(value, value._fields))
     if kind is list and listed and (found := list_treedef(value, annotation, leaves)) is not None:
         return found
+    if kind is list and listed is ListsAsData.ALL and not structural and (columns := columns_of(value)) is not None:
+        return _columns_treedef(*columns, leaves)
     if isinstance(value, list | tuple):
         return TreeDef("seq", ("list" if isinstance(value, list) else "tuple", (), None), parts(value))
     if isinstance(value, dict):
@@ -312,6 +313,15 @@ def list_treedef(value: list, annotation: Any, leaves: list) -> TreeDef | None:
     return TreeDef("listed", None, (TreeDef("dyn", Array(numbers.dtype.name, (symbol(f"list{len(leaves)}"),))),))
 
 
+def _columns_treedef(t: List, columns: list[np.ndarray], leaves: list) -> TreeDef:
+    """The treedef of a list as columns, which are appended to the leaves."""
+    start = len(leaves)
+    leaves.extend(columns)
+    types = column_types(t, f"list{start}", lambda: f"list{start}_{next(numbers)}")
+    numbers = count(1)
+    return TreeDef("columns", t, tuple(TreeDef("dyn", column) for column in types))
+
+
 def array_treedef(value: np.ndarray, annotation: Any, leaves: list) -> TreeDef:
     """The treedef of an array argument, with the annotation's symbolic dimensions; open ones are for `settle`.
 
@@ -341,8 +351,15 @@ def array_treedef(value: np.ndarray, annotation: Any, leaves: list) -> TreeDef:
     return TreeDef("dyn", Array(value.dtype.name, shape))
 
 
-def resolve_again(treedef: TreeDef, nodes: list, position: Iterator) -> Val:
-    """The value of an argument treedef over parameter nodes; "again" is the node of an earlier reference."""
+def resolve_again(treedef: TreeDef, nodes: list, position: Iterator, b: Builder) -> Val:
+    """The value of an argument treedef over parameter nodes; "again" is the node of an earlier reference.
+
+    Args:
+        treedef: of the argument.
+        nodes: the parameters.
+        position: the index of the next of them.
+        b: makes lists of columns.
+    """
     if treedef.tag == "again":
         return Dyn(nodes[treedef.info])
     if treedef.tag == "dyn":
@@ -350,12 +367,12 @@ def resolve_again(treedef: TreeDef, nodes: list, position: Iterator) -> Val:
     if treedef.tag == "seq":
         return Seq(
             treedef.info[0],
-            tuple(resolve_again(p, nodes, position) for p in treedef.parts),
+            tuple(resolve_again(p, nodes, position, b) for p in treedef.parts),
             treedef.info[1],
             treedef.info[2],
         )
-    count = sum(1 for _ in treedef.leaves())
-    return rebuild(treedef, iter([nodes[next(position)] for _ in range(count)]))
+    own = iter([nodes[next(position)] for _ in treedef.leaves()])
+    return Dyn(from_columns(b, treedef.info, own)) if treedef.tag == "columns" else rebuild(treedef, own)
 
 
 def result_arrays(treedef: TreeDef, out: Any) -> Iterator[Any]:

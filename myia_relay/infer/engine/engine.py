@@ -129,6 +129,7 @@ class Engine:
         self.leaves = 0  # of the arguments
         self.place: Origin | None = None  # somewhere near what is being inferred
         self.suspected: list[tuple] = []  # changes in place that may be seen; see `infer.engine.conflicts`
+        self.prologue = 0  # nodes of the entry graph that make arguments of its parameters
         self.outermost = Outermost()  # the function that Python calls; see `infer.language.procedures`
 
     def reasons(self) -> list[str]:
@@ -151,6 +152,7 @@ class Engine:
             TypeError_: a function that it returns exists in compiled code only.
         """
         count = self.leaves = len(params.params)
+        self.prologue = len(params.nodes)
         watch_arguments(self.depend, [*args, *kwargs.values()])
 
         def again() -> CompileError | None:
@@ -216,7 +218,7 @@ class Engine:
     def start_over(self, params: Graph, count: int) -> None:
         """Forget everything but what earlier passes have found of recursive functions, and of hidden arguments."""
         del params.params[count:]
-        params.nodes.clear()
+        del params.nodes[self.prologue :]
         self.loop = Loop(self.break_deadlock)
         self.specs, self.joins, self.late_errors, self.functions = {}, [], [], Functions()
         self.shared.clear()

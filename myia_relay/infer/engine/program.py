@@ -67,7 +67,7 @@ class ArgumentChange:
         name: of the parameter.
         plan: what of the argument is overwritten by what of its final value: "set" for all that is in a list or an array; or
             ["list", plans], ["dict", {key: plan}] for its entries, with None for what stays, "new" for an entry that is another
-            object, and new entries behind those of a list.
+            object, and new entries behind those of a list; or ["every", plan] for each of the entries of a list of any length.
         results: where in the result proper the argument itself is returned: () for the result, (k,) for an entry of it.
         origin: the place of the change.
 

@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
-from ...abstract.types import Array, List
+from ...abstract.types import Array, List, Struct, Type
 from ...ir import syntax as S
 from ...ir.node import Apply, Constant, Graph, Node
 from ...ir.syntax import Handing
@@ -370,6 +370,10 @@ def _plan(old: Val, new: Val, change: Any, level: int) -> Any:
         if tree_structure(new, capture=lambda closure: ()) != tree_structure(old):
             raise _Unclear("an array becomes something else")
         return "set"
+    if isinstance(old, Dyn) and isinstance(old.type, List):
+        if not isinstance(new, Dyn) or new.type != old.type:
+            raise _Unclear("a list becomes something else")
+        return _plan_of_any(old.type, change, level)
     if is_list(old):
         if not is_list(new):
             raise _Unclear("a list becomes something else")
@@ -377,10 +381,7 @@ def _plan(old: Val, new: Val, change: Any, level: int) -> Any:
         if not any(map(holds_mutable, entries)):
             return "set"
         if change.replaced <= level:
-            raise _Unclear(
-                "it holds lists, arrays or dicts, and which of them is where afterwards is not known in compiled code; change what "
-                "is in them, or return a new list"
-            )
+            raise _Unclear(MOVED)
         return ["list", _plans(entries, list(new.elems) if isinstance(new, Seq) else None, change, level)]
     if not isinstance(old, Seq) or old.kind != "dict":
         raise _Unclear("this is no list, array or dict")
@@ -408,6 +409,41 @@ def _plan(old: Val, new: Val, change: Any, level: int) -> Any:
         else:
             plans[key] = "new"
     return ["dict", plans]
+
+
+MOVED = (
+    "it holds lists, arrays or dicts, and which of them is where afterwards is not known in compiled code; change what "
+    "is in them, or return a new list"
+)
+
+
+def _plan_of_any(t: Type, change: Any, level: int) -> Any:
+    """The plan for each of the entries of a list of run-time length, and for such a list: they have only their type in common.
+
+    Args:
+        t: the type of the object.
+        change: how the argument is changed that it is part of, and
+        level: how deep in that it is.
+
+    Raises:
+        _Unclear: there is none.
+    """
+    if isinstance(t, List):
+        if not _is_mutable(t.elem):
+            return "set"
+        if change.replaced <= level:
+            raise _Unclear(MOVED)
+        return ["every", _plan_of_any(t.elem, change, level + 1)]
+    if isinstance(t, Struct) and t.kind == "dict" and not any(map(_is_mutable, t.elems)):
+        return ["dict", dict.fromkeys(t.fields, "new")]
+    raise _Unclear("which of its entries change is not known in compiled code")
+
+
+def _is_mutable(t: Type) -> bool:
+    """Whether values of a type are, or hold, lists, dicts or arrays."""
+    if isinstance(t, Struct):
+        return t.kind in ("list", "dict") or any(map(_is_mutable, t.elems))
+    return isinstance(t, List | Array)
 
 
 def _plans(old: list[Any], new: list[Any] | None, change: Any, level: int) -> list[Any]:

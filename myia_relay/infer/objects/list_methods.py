@@ -13,7 +13,7 @@ import sys
 from collections.abc import Callable
 from typing import Any
 
-from ...abstract.types import FLOAT, Scalar
+from ...abstract.types import FLOAT, List, Scalar, Struct, Type
 from ...ir.build import as_type
 from ...ir.node import Apply
 from ...ir.prim import REGISTRY
@@ -215,7 +215,7 @@ async def ordered(engine: Engine, frame: Frame, value: Val, kwargs: dict[str, Va
     """`sorted(xs, key=None, reverse=False)`.
 
     Raises:
-        TypeError_: there is an unknown keyword argument, or the entries or keys are no numbers.
+        TypeError_: there is an unknown keyword argument, or the entries or keys have no order.
     """
     key, reverse = kwargs.pop("key", NONE_VAL), kwargs.pop("reverse", frame.constant(False))
     if kwargs:
@@ -237,16 +237,31 @@ async def ordered(engine: Engine, frame: Frame, value: Val, kwargs: dict[str, Va
     if isinstance(keys, Seq):
         keys = promoted(frame, keys)
     assert isinstance(keys, Dyn)
-    if not isinstance(keys.type.elem, Scalar):
+    if not _has_order(keys.type.elem):
         what = "entries" if plain else "keys"
         raise TypeError_(
-            f"compiled code sorts by numbers, and these {what} are {keys.type.elem}; give a key= that is a number"
+            f"compiled code sorts by numbers and by tuples and lists of them, and these {what} are {keys.type.elem}; "
+            "give a key= that is one"
         )
-    if keys.type.elem.is_float:
+    if _holds_floats(keys.type.elem):
         nan = await call_leaf(engine, frame, prelude.has_nan, keys)
         message = "NaN among the numbers to sort by: their order would depend on how sort() works"
         require(frame, emit(frame, "logical_not", nan), ValueError, message)
     return await call(engine, frame, prelude.ordered, xs, keys, reverse)
+
+
+def _has_order(t: Type) -> bool:
+    """Whether values of a type are numbers, or tuples or lists of what has an order."""
+    if isinstance(t, Struct):
+        return (t.kind == "tuple" or t.kind == "record" and issubclass(t.cls, tuple)) and all(map(_has_order, t.elems))
+    return isinstance(t, Scalar) or isinstance(t, List) and _has_order(t.elem)
+
+
+def _holds_floats(t: Type) -> bool:
+    """Whether there are floats in values of a type, of which one may be NaN."""
+    if isinstance(t, Struct):
+        return any(map(_holds_floats, t.elems))
+    return _holds_floats(t.elem) if isinstance(t, List) else isinstance(t, Scalar) and t.is_float
 
 
 def _never_changes(value: Val) -> bool:

@@ -1,0 +1,158 @@
+"""Lists whose entries are of one type, as columns: what a list of records or of rows is when it is passed to compiled code.
+
+    [(1, 0.5), (2, 0.25)]        list[(int, float)]      int64 [1, 2]            float64 [0.5, 0.25]
+    [[1.0], [], [2.0, 3.0]]      list[list[float]]       lengths [1, 0, 2]       float64 [1.0, 2.0, 3.0]
+
+The type of such an argument is that of its entries, whatever its length and contents. Its leaves are arrays: for each list
+inside of it the lengths (of the list itself too), for each number of a record a column, over all entries of all lists.
+Compiled code makes a run-time list of them (`from_columns`), by loops, so derivatives and every executor need nothing else.
+
+Input: a Python list. Output: its type and its columns; a node of the list.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from enum import IntEnum
+from typing import Any
+
+import numpy as np
+
+from ...abstract.declared import Constructed
+from ...abstract.dims import symbol
+from ...abstract.disassembly import ListColumn, Uneven, take_apart
+from ...abstract.families import family_of
+from ...abstract.types import INT, Array, List, NoneT, Scalar, Struct, Type, tuple_of
+from ...ir.build import Builder
+from ...ir.node import Node
+from ...ir.prim import REGISTRY
+from ...prims.ops.list_functions import emit, length, new, number, op, over
+from .records import record_fields
+
+
+class ListsAsData(IntEnum):
+    """Which lists among arguments are data, of whatever length; the others are structure, with a leaf for each number."""
+
+    NONE = 0
+    NUMBERS = 1
+    ALL = 2
+
+
+MOST_FIELDS = 16  # entries of a tuple, or fields of a record, that have types of their own
+
+
+def columns_of(values: list) -> tuple[List, list[np.ndarray]] | None:
+    """The type of a list, and its columns.
+
+    Args:
+        values: a list whose entries are no Python numbers of one type: such a list is one array.
+
+    Returns:
+        None where the entries are of different types, or of a type that a run-time list cannot have. Time is linear in the
+        numbers that the list holds (`abstract.disassembly`).
+    """
+    if not values or type(values[0]) in _NUMBERS or not _may_be_data(values[0]):
+        return None
+    try:
+        column = take_apart([values])
+    except Uneven:
+        return None
+    columns: list[np.ndarray] = []
+    if not isinstance(column.type, List) or not _flatten(column, columns):
+        return None
+    return column.type, columns
+
+
+_NUMBERS = frozenset((int, float, bool))
+
+
+def _may_be_data(entry: Any) -> bool:
+    """Whether an entry consists of numbers, lists and records, as far as its first parts tell: arrays are not touched then."""
+    kind = type(entry)
+    if kind in _NUMBERS or entry is None:
+        return True
+    if kind is list:
+        return not entry or _may_be_data(entry[0])
+    if kind is tuple:
+        return all(map(_may_be_data, entry))
+    if kind is dict:
+        return all(map(_may_be_data, entry.values()))
+    fields = None if _is_data(kind) else record_fields(kind)
+    return fields is not None and all(_may_be_data(getattr(entry, field)) for field in fields)
+
+
+def _flatten(column: ListColumn, columns: list[np.ndarray]) -> bool:
+    """Append the arrays of a column; False where no run-time list has such entries."""
+    t = column.type
+    if isinstance(t, Scalar) and t.weak:
+        columns.append(column.data)
+        return True
+    if isinstance(t, List):
+        lengths, entries = column.data
+        columns.append(lengths)
+        return _flatten(entries, columns)
+    if not isinstance(t, Struct):
+        return isinstance(t, NoneT)
+    if t.kind == "tuple" and len(t.elems) > MOST_FIELDS or t.kind == "record" and _is_data(t.cls):
+        return False
+    before = len(columns)  # something must say how many there are
+    return all(_flatten(part, columns) for part in column.data) and len(columns) > before
+
+
+def _is_data(cls: type) -> bool:
+    """Whether a class belongs to an algebraic data type."""
+    return issubclass(cls, Constructed) or family_of(cls) is not None
+
+
+def column_types(t: Type, rows: str, name: Callable[[], str]) -> Iterator[Array]:
+    """The types of the columns of values of a type.
+
+    Args:
+        t: the type.
+        rows: the symbolic size of the level: how many values there are.
+        name: makes a symbolic size.
+    """
+    if isinstance(t, Scalar):
+        yield Array(t.dtype, (symbol(rows),))
+    elif isinstance(t, List):
+        yield Array("int64", (symbol(rows),))
+        yield from column_types(t.elem, name(), name)
+    elif isinstance(t, Struct):
+        for part in t.elems:
+            yield from column_types(part, rows, name)
+
+
+def from_columns(b: Builder, t: List, columns: Iterator[Node]) -> Node:
+    """A run-time list, from its columns."""
+    next(columns)  # the length of the list itself, which its columns have
+    return _entries(b, t.elem, columns)
+
+
+def _entries(b: Builder, t: Type, columns: Iterator[Node]) -> Node:
+    """All values of one level as one run-time list."""
+    if isinstance(t, Scalar):
+        return b.emit(REGISTRY["list_from_array"], (next(columns),))
+    if isinstance(t, List):
+        lengths = b.emit(REGISTRY["list_from_array"], (next(columns),))
+        inner = _entries(b, t.elem, columns)
+        made = b.emit(REGISTRY["make_struct"], (new(b, t), number(b, 0)), {"type": tuple_of(List(t), INT)})
+        return b.emit(REGISTRY["get_item"], (over(b, length(b, lengths), made, [lengths, inner], _row),), {"index": 0})
+    assert isinstance(t, Struct)
+    parts = [None if isinstance(part, NoneT) else _entries(b, part, columns) for part in t.elems]
+    given = [part for part in parts if part is not None]
+
+    def record(b: Builder, k: Node, out: Node, *lists: Node) -> Node:
+        at = iter(lists)
+        values = [b.emit(REGISTRY["none"], ()) if part is None else emit(b, "list_get", next(at), k) for part in parts]
+        return emit(b, "list_push", out, b.emit(REGISTRY["make_struct"], tuple(values), {"type": t}))
+
+    return over(b, length(b, given[0]), new(b, t), given, record)
+
+
+def _row(b: Builder, k: Node, made: Node, lengths: Node, inner: Node) -> Node:
+    """Adds one more list, of the entries that follow those of the list before."""
+    rows, start = (b.emit(REGISTRY["get_item"], (made,), {"index": i}) for i in range(2))
+    count = emit(b, "list_get", lengths, k)
+    row = emit(b, "list_slice", inner, start, count, number(b, 1))
+    parts = (emit(b, "list_push", rows, row), op(b, "add", start, count))
+    return b.emit(REGISTRY["make_struct"], parts, {"type": made.type})
