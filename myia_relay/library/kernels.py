@@ -1,4 +1,4 @@
-"""Names in the library's programs for what LAPACK computes, and for the Fourier transform.
+"""Names in the library's programs for what LAPACK computes, for the Fourier transform, and for constants.
 
 Their meaning in compiled code is in `prims/api/library`; matrices are in arrays of three axes. They are called from there alone.
 """
@@ -6,6 +6,11 @@ Their meaning in compiled code is in `prims/api/library`; matrices are in arrays
 from __future__ import annotations
 
 from typing import Any
+
+
+def constant(x) -> Any:
+    """`x`, which derivatives take for a constant."""
+    raise NotImplementedError
 
 
 def lu(a) -> Any:

@@ -10,6 +10,8 @@ import operator
 
 import numpy as np
 
+from .kernels import constant
+
 
 def gcd(*integers):
     """math.gcd."""
@@ -106,10 +108,22 @@ def dist(p, q):
     """
     if len(p) != len(q):
         raise ValueError("both points must have the same number of dimensions")
-    out = 0.0
+    largest, infinite = 0.0, False
     for x, y in zip(p, q):
-        out = math.hypot(out, float(x) - float(y))
-    return out
+        away = abs(float(x) - float(y))
+        infinite = infinite or math.isinf(away)
+        if away > largest or math.isnan(away):
+            largest = away
+    if infinite:
+        return math.inf
+    if largest == 0.0:
+        return largest
+    scale = constant(largest)  # so no derivative sees which one it is
+    total = 0.0
+    for x, y in zip(p, q):
+        ratio = (float(x) - float(y)) / scale
+        total += ratio * ratio
+    return scale * math.sqrt(total)
 
 
 def remainder(x, y):

@@ -22,11 +22,18 @@ def fmin(x1, x2):
     return np.where(np.isnan(x1), x2, np.where(np.isnan(x2), x1, np.minimum(x1, x2)))[()]
 
 
+SERIES_OF_SINC = tuple((-1.0) ** k / math.factorial(2 * k + 1) for k in range(10))
+
+
 def sinc(x):
-    """np.sinc: sin(pi x) / (pi x), 1 at 0."""
+    """np.sinc: sin(pi x) / (pi x), 1 at 0. Near 0 its series, of which the derivatives of any order are those of the function."""
     y = np.asarray(x) * math.pi
-    zero = y == 0
-    return np.where(zero, 1.0, np.sin(np.where(zero, 1.0, y)) / np.where(zero, 1.0, y))[()]
+    near = np.abs(y) < 1.0
+    square = np.where(near, y * y, 0.0).astype(y.dtype)
+    series = np.zeros_like(y)
+    for coefficient in SERIES_OF_SINC[::-1]:
+        series = series * square + coefficient
+    return np.where(near, series, np.sin(y) / np.where(near, 1.0, y)).astype(y.dtype)[()]
 
 
 def signbit(x):

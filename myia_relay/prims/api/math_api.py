@@ -7,12 +7,14 @@ import sys
 
 from ...abstract.types import INTS
 from ...ir.build import Builder, Var
+from ...library import kernels
 from ...utils.errors import TypeError_
 from ..ops import elementwise as P
 from ..ops import special as S
+from ..ops.control import stop_gradient
 from .arithmetic import nonzero, power
 from .implementations import implements
-from .numpy_elementwise import _copysign, hypot
+from .numpy_elementwise import _copysign, length, length_of_two
 from .operators import float_, int_, scalar_of
 from .promotion import float_to_int, guard, is_weak, operand, python, unwrap, weak
 
@@ -162,13 +164,17 @@ def atan2(b: Builder, y, x) -> Var:
     return P.arctan2(number(b, y, "math.atan2"), number(b, x, "math.atan2"))
 
 
+@implements(kernels.constant)
+def constant(b: Builder, x) -> Var:
+    """A number that derivatives take for a constant."""
+    return stop_gradient(operand(b, x))
+
+
 @implements(math.hypot)
 def math_hypot(b: Builder, *coordinates) -> Var:
     """math.hypot."""
-    out = python(b, 0.0)
-    for x in coordinates:
-        out = weak(hypot(b, out, number(b, x, "math.hypot")), "float64")
-    return out
+    numbers = [number(b, x, "math.hypot") for x in coordinates] or [python(b, 0.0)]
+    return weak(length_of_two(*numbers) if len(numbers) == 2 else length(*numbers), "float64")
 
 
 @implements(math.copysign)

@@ -25,7 +25,7 @@ from ..ops.shape import one_hot as one_hot_prim
 from ..rules.broadcast import cast, reduce_sum, reshape
 from ..rules.relations import normalise_axes, normalise_axis, same_size, show_shape
 from .implementations import Implementation
-from .numpy_elementwise import dtype_name
+from .numpy_elementwise import apart, dtype_name
 from .numpy_reductions import reducible, refuse_empty
 from .promotion import astype, floating, guard, operand, size_value, strong, unwrap
 
@@ -139,8 +139,13 @@ def softplus(b: Builder, x) -> Var:
         >>> relay.softplus(np.array([-1000.0, 0.0, 1000.0]))
         array([0.00000000e+00, 6.93147181e-01, 1.00000000e+03])
     """
-    x = floating(operand(b, x, "relay.softplus"))
-    return unwrap(P.maximum(x, x.const(0)) + P.log1p(P.exp(-P.abs_(x))))
+    return unwrap(softly(floating(operand(b, x, "relay.softplus"))))
+
+
+def softly(x: Var) -> Var:
+    """log(1 + exp(x)) of floats, with all its derivatives at 0."""
+    greater, below = apart(x, x.const(0))
+    return greater + P.log1p(P.exp(below))
 
 
 def _stop(x: Var) -> Var:

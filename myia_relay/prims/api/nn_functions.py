@@ -20,7 +20,7 @@ from ..ops.shape import pad as pad_prim
 from ..ops.shape import slice_, transpose
 from ..rules.broadcast import broadcast_to, reduce_sum, reshape
 from ..rules.relations import normalise_axis, same_size, show_shape
-from .nn_api import images, one_hot_labels, op, resolve_padding, windows, without_batch
+from .nn_api import images, one_hot_labels, op, resolve_padding, softly, windows, without_batch
 from .numpy_reductions import count, reducible
 from .promotion import astype, floating, floating_pair, operand, promote, strong, unwrap
 
@@ -61,7 +61,8 @@ def leaky_relu(b: Builder, x, negative_slope=0.01) -> Var:
 
 def _elu(x: Var, alpha: Var) -> Var:
     zero = x.const(0)
-    return P.where(P.gt(x, zero), x, alpha * P.expm1(P.minimum(x, zero)))  # no overflow on the side that is not taken
+    above = P.gt(x, zero)
+    return P.where(above, x, alpha * P.expm1(P.where(above, zero, x)))  # no overflow on the side that is not taken
 
 
 @op("elu")
@@ -180,7 +181,7 @@ def mish(b: Builder, x) -> Var:
         array([-0.25250148,  0.        ,  2.986535  ])
     """
     x = _float(b, x, "mish")
-    return unwrap(x * P.tanh(P.maximum(x, x.const(0)) + P.log1p(P.exp(-P.abs_(x)))))
+    return unwrap(x * P.tanh(softly(x)))
 
 
 @op("glu", static=("axis",))
@@ -339,7 +340,7 @@ def sigmoid_cross_entropy(b: Builder, logits, labels, reduction="mean") -> Var:
     if labels.dtype not in FLOATS:
         labels = astype(labels, floating(operand(b, logits, "relay.sigmoid_cross_entropy")).dtype)
     z, y = _pair(b, logits, labels, "sigmoid_cross_entropy")
-    losses = P.maximum(z, z.const(0)) - z * y + P.log1p(P.exp(-P.abs_(z)))
+    losses = softly(z) - z * y
     return _reduced(b, losses, reduction, "sigmoid_cross_entropy")
 
 

@@ -11,6 +11,7 @@ from ...ir.build import Builder, Var
 from ...utils.errors import TypeError_
 from ..ops import elementwise as P
 from ..ops import special as S
+from ..ops.control import stop_gradient
 from ..rules.broadcast import as_array, as_scalar, broadcast_to, cast, reshape
 from ..rules.relations import broadcast_shapes
 from . import arithmetic as A
@@ -292,14 +293,49 @@ implements(np.logical_xor)(_logical(P.logical_xor))
 
 @implements(np.hypot)
 def hypot(b: Builder, x1, x2) -> Var:
-    """np.hypot: sqrt(x1**2 + x2**2) without overflow."""
-    x, y = (P.abs_(v) for v in floating_pair(b, operand(b, x1), operand(b, x2), "np.hypot"))
-    large, small = P.maximum(x, y), P.minimum(x, y)
-    zero = large.const(0)
+    """np.hypot: sqrt(x1**2 + x2**2) without overflow; its derivatives at the origin are 0."""
+    return unwrap(length_of_two(*floating_pair(b, operand(b, x1), operand(b, x2), "np.hypot")))
+
+
+def length_of_two(x: Var, y: Var) -> Var:
+    """The root of the sum of two squares of floats, without overflow.
+
+    Absolute values and the greater of the two have the derivatives of one side where there is a kink: the whole is the same smooth
+    function on either side, so it has its derivatives of all orders, but at the origin.
+    """
+    zero = x.const(0)
     infinite = P.logical_or(P.isinf(x), P.isinf(y))
-    ratio = P.where(P.eq(large, zero), zero, small / P.where(P.eq(large, zero), large.const(1), large))
-    out = large * P.sqrt(ratio * ratio + ratio.const(1))
-    return unwrap(P.where(infinite, large.const(math.inf), out))
+    x, y = (P.where(P.lt(v, zero), -v, v) for v in (x, y))
+    first = P.ge(x, y)
+    large, small = P.where(first, x, y), P.where(first, y, x)
+    origin = P.eq(large, zero)
+    ratio = small / P.where(origin, large.const(1), large)
+    out = P.where(origin, zero, large * P.sqrt(ratio * ratio + ratio.const(1)))
+    return P.where(infinite, large.const(math.inf), out)
+
+
+def length(*xs: Var) -> Var:
+    """The root of the sum of squares of floats, without overflow: m sqrt((x / m)**2 + ...), m the greatest absolute value.
+
+    It does not depend on m, which counts as a constant: so no derivative of any order sees the ties of maxima, or the kinks of
+    absolute values.
+    """
+    largest = P.abs_(xs[0])
+    for x in xs[1:]:
+        largest = P.maximum(largest, P.abs_(x))
+    largest = stop_gradient(largest)
+    zero, one = largest.const(0), largest.const(1)
+    origin = P.eq(largest, zero)
+    scale = P.where(origin, one, largest)
+    ratios = [P.where(origin, one, x / scale) for x in xs]
+    total = ratios[0] * ratios[0]
+    for ratio in ratios[1:]:
+        total = total + ratio * ratio
+    out = P.where(origin, zero, scale * P.sqrt(total))
+    infinite = P.isinf(xs[0])
+    for x in xs[1:]:
+        infinite = P.logical_or(infinite, P.isinf(x))
+    return P.where(infinite, largest.const(math.inf), out)
 
 
 @implements(np.heaviside)
@@ -314,19 +350,27 @@ def heaviside(b: Builder, x1, x2) -> Var:
 @implements(np.logaddexp)
 def logaddexp(b: Builder, x1, x2) -> Var:
     """np.logaddexp: log(exp(x1) + exp(x2)) without overflow."""
-    x, y = floating_pair(b, operand(b, x1), operand(b, x2), "np.logaddexp")
-    # Equal infinities have no difference; their sum is right.
-    same = P.eq(x, y)
-    gap = P.where(same, x.const(0), x - y)
-    return unwrap(P.maximum(x, y) + P.log1p(P.exp(-P.abs_(gap))))
+    greater, below = apart(*floating_pair(b, operand(b, x1), operand(b, x2), "np.logaddexp"))
+    return unwrap(greater + P.log1p(P.exp(below)))
 
 
 @implements(np.logaddexp2)
 def logaddexp2(b: Builder, x1, x2) -> Var:
     """np.logaddexp2: log2(2**x1 + 2**x2) without overflow."""
-    x, y = floating_pair(b, operand(b, x1), operand(b, x2), "np.logaddexp2")
-    gap = P.where(P.eq(x, y), x.const(0), x - y)
-    return unwrap(P.maximum(x, y) + P.log1p(S.exp2(-P.abs_(gap))) * x.const(1 / math.log(2)))
+    greater, below = apart(*floating_pair(b, operand(b, x1), operand(b, x2), "np.logaddexp2"))
+    return unwrap(greater + P.log1p(S.exp2(below)) * greater.const(1 / math.log(2)))
+
+
+def apart(x: Var, y: Var) -> tuple[Var, Var]:
+    """max(x, y) and -|x - y|, with the derivatives of one side where they are equal, not with the mean of both.
+
+    What is made of them as log(exp(x) + exp(y)) is the same smooth function on either side, so all its derivatives are right.
+    """
+    first = P.ge(x, y)
+    # Equal infinities have no difference; their sum is right.
+    same = P.logical_and(P.eq(x, y), P.isinf(x))
+    gap = P.where(same, x.const(0), P.where(first, y - x, x - y))
+    return P.where(first, x, y), gap
 
 
 @implements(np.copysign)

@@ -9,6 +9,7 @@ import numpy as np
 from ....abstract.types import FLOATS, INTS
 from ....ir.build import Var
 from ....ir.prim import REGISTRY
+from ....prims.api.nn_api import softly
 from ....prims.api.promotion import is_static, static_value
 from ....prims.ops import elementwise as P
 from ....prims.ops import special as S
@@ -258,7 +259,7 @@ def elu(c: Context, x, *, alpha=1.0):
 @in_float32
 def celu(c: Context, x, *, alpha=1.0):
     """max(0, x) + min(0, alpha * (exp(x / alpha) - 1))."""
-    return P.maximum(x, x.const(0)) + x.const(alpha) * P.expm1(_negative_part(x) / x.const(alpha))
+    return P.where(P.gt(x, x.const(0)), x, x.const(alpha) * P.expm1(_negative_part(x) / x.const(alpha)))
 
 
 @operator("Selu")
@@ -286,7 +287,7 @@ def hard_swish(c: Context, x):
 @in_float32
 def softplus(c: Context, x):
     """log(1 + exp(x))."""
-    return P.maximum(x, x.const(0)) + P.log1p(P.exp(-P.abs_(x)))
+    return softly(x)
 
 
 @operator("Softsign")
