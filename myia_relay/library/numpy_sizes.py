@@ -514,12 +514,12 @@ def cov(m, y=None, rowvar=True, bias=False, ddof=None):
     x = np.asarray(m).astype(np.float64)
     if x.ndim > 2:
         misfit("m has more than 2 dimensions")
-    x = x[None] if x.ndim == 1 else x if rowvar else np.transpose(x)
+    x = np.reshape(x, (1, -1)) if x.ndim < 2 else x if rowvar else np.transpose(x)
     if y is not None:
         other = np.asarray(y).astype(np.float64)
         if other.ndim > 2:
             misfit("y has more than 2 dimensions")
-        other = other[None] if other.ndim == 1 else other
+        other = np.reshape(other, (1, -1)) if other.ndim < 2 else other
         x = np.concatenate((x, other if rowvar or other.shape[0] == 1 else np.transpose(other)), 0)
     if x.shape[0] == 0:
         return np.zeros((0, 0))

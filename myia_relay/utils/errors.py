@@ -7,10 +7,25 @@ ours: it names the pass that broke an invariant and carries the IR.
 from __future__ import annotations
 
 import difflib
+import re
 from collections.abc import Iterable
 from typing import Any
 
 from .source import Loc, Origin
+
+_RUN_TIME = re.compile(r"\b_size\d+\b")
+"""The names of sizes that only a run tells (`abstract.dims.RUN_TIME`)."""
+
+
+def in_words(message: str) -> str:
+    """A message in which sizes that only a run tells are `?`, or `?1`, `?2` where there are several."""
+    names = list(dict.fromkeys(_RUN_TIME.findall(message)))
+    if not names:
+        return message
+    marks = {name: f"?{k}" if len(names) > 1 else "?" for k, name in enumerate(names, 1)}
+    text = _RUN_TIME.sub(lambda found: marks[found.group()], message)
+    many = " and ".join(marks.values())
+    return f"{text} ({many}: {'sizes' if len(names) > 1 else 'a size'} that only a run tells)"
 
 
 class CompileError(Exception):
@@ -23,7 +38,7 @@ class CompileError(Exception):
     """
 
     def __init__(self, message: str, origin: Origin | Loc | None = None, *notes):
-        self.message = message
+        self.message = message = in_words(message)
         self.origin = Origin(origin) if isinstance(origin, Loc) else origin
         self.notes = list(notes)
         self.node: Any = None  # the node of a parsed graph that it is about, where inference has found it

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import bisect
 import collections
 import dataclasses
 import functools
+import heapq
 import itertools
 import json
 import random
@@ -165,6 +167,29 @@ ROWS = np.ones((2, 3))
         (lambda x: time.time(), ROWS, "time.time cannot be compiled: a program has no clock"),
         (lambda n: open("f").read(), 3, "open cannot be compiled: read the file outside"),
         (lambda n: set(range(n)), 3, "set cannot be compiled: write a list or a tuple"),
+        (lambda n: heapq.heappush([n], n), 3, r"^heapq.heappush cannot be compiled: .*xs.insert\(place, v\)"),
+        (lambda n: bisect.bisect_left([n], n), 3, r"^bisect.bisect_left cannot be compiled: write np.searchsorted"),
+        (lambda n: chr(n), 97, "^chr cannot be compiled: .*call chr outside"),
+        (lambda n: ord(str(n)), 9, "^ord cannot be compiled: the characters of strings are known at compile time only"),
+        (lambda x: np.hypot.accumulate(x), ROWS, "^numpy.hypot.accumulate cannot be compiled: write"),
+        (lambda z: np.sqrt(z), 1 + 2j, "sqrt of complex numbers cannot be compiled; compute it by their parts"),
+        (lambda x: np.r_[x, x], ROWS, r"^np.r_\[...\] cannot be compiled: write np.concatenate"),
+        (
+            lambda x: np.zeros((int(x[0, 0]) + 1, 3)) @ np.ones((2, 2)),
+            ROWS,
+            r"\(\?, 3\) and .*\(\?: a size that only a run tells\)",
+        ),
+        (
+            lambda x: relay.softmax_cross_entropy(x, np.ones(2)),
+            ROWS,
+            r"labels of shape \(2,\) .* are class numbers, which are integers, and these are float64",
+        ),
+        (
+            lambda x: relay.softmax_cross_entropy(x, np.ones((1, 3))),
+            ROWS,
+            r"a class number for each row of logits \(integers of shape \(2,\)\)",
+        ),
+        (lambda n: int([n]), 1, r"unsupported operand type\(s\) for int: \[int\]$"),
         (lambda n: collections.Counter([n]), 3, "collections.Counter cannot be compiled: write a list"),
         (lambda n: list(itertools.product([1], [n])), 3, "itertools.product cannot be compiled: write loops"),
         (lambda n: json.dumps(n), 3, "json.dumps cannot be compiled: call it outside"),
@@ -246,3 +271,52 @@ def test_a_batch_of_trees():
         "for it in in_axes, or put the values into a list and write a loop over it"
     )
     np.testing.assert_array_equal(relay(vmap(total, in_axes=(None, 0)))(tree, np.ones(3)), 3.0)
+
+
+def nests(n, found):
+    return found if n == 0 else nests(n - 1, [n, found])
+
+
+def test_types_that_grow_are_not_shown_to_their_ends():
+    message = refusal(lambda n: nests(n, 0), 50).message
+    assert re.search(r"grow without bound: a call has the types int, \[int, \[int, \[\.\.\.\]\]\];", message)
+
+
+def test_what_a_run_refuses_has_a_place(executor):
+    """What CPython computes, and compiled code does not, is refused where it stands, also where only a run tells."""
+    for function, argument, words in (
+        (lambda n: n**-n, 2, "-2 is a negative exponent"),
+        (lambda n: n ** (1 / 3), -8, "is complex, which compiled code has not"),
+        (lambda n: (-8) ** (n / 3), 1, "is complex"),
+        (lambda n: np.flatnonzero([1] * n), 0, "an empty list makes an array of floats"),
+    ):
+        with pytest.raises(ValueError, match=words) as caught:
+            relay(function, executor=executor)(argument)
+        assert isinstance(caught.value, CompileError) and caught.value.loc.file == __file__
+
+
+def test_characters_that_are_known(executor):
+    def code(n):
+        total = 0
+        for c in "abc":
+            total += ord(c) - ord("a")
+        return total + n, chr(65) + chr(ord("A") + 1), hex(255)
+
+    assert relay(code, executor=executor)(2) == code(2)
+
+
+def test_copies_of_texts(executor, capsys):
+    def shows(n):
+        print(str(n) * 3 + "-" * 2, f"{n}!" * 0, 2 * f"{n / 2},")
+
+    relay(shows, executor=executor)(12)
+    assert capsys.readouterr().out == "121212--  6.0,6.0,\n"
+
+
+@pytest.mark.parametrize(
+    "program", [lambda n: (1,) * 2.0, lambda n: [n] * 1.5, lambda n: "a" * 2.0, lambda n: (n,) * (n / 2)]
+)
+def test_sequences_times_floats(program):
+    with pytest.raises(TypeError) as want:
+        program(3)
+    assert refusal(program, 3).message == str(want.value)

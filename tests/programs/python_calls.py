@@ -164,8 +164,8 @@ e=[v for v in l]; e.extend(P(1,2.0)); return e  ## same
 e=[v for v in l]; e.extend(Q(1)); return e  ## TypeError_: Q(a: int, b: float) is a dataclass, not a se
 e=[v for v in l]; e.extend(t); return e  ## same
 e=[1]; e.extend(s); return e  ## same
-e=[1]; e+=d; return e  ## TypeError_: unsupported operand type(s) for +=: [int,] a
-e=[1.0]; e+=s; return e  ## TypeError_: unsupported operand type(s) for +=: [float,]
+e=[1]; e+=d; return e  ## TypeError_: unsupported operand type(s) for +=: [int] a
+e=[1.0]; e+=s; return e  ## TypeError_: unsupported operand type(s) for +=: [float]
 match n:\n        case int(v): return v\n        case _: return -1  ## same
 match x:\n        case int(v): return 1\n        case float(v): return v  ## same
 match n:\n        case int(): return 1\n        case _: return 2  ## same

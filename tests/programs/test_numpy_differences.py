@@ -64,7 +64,7 @@ CASES = [
 @pytest.mark.parametrize("name, text, args", CASES, ids=[text for _, text, _ in CASES])
 @pytest.mark.sampled(13)
 def test_numpy_says(executor, name, text, args):
-    if text == "np.quantile(a0, 0)" and np.isnan(np.quantile([INF, 1.0, -INF], 0)):
+    if text == "np.quantile(a0, 0)" and np.lib.NumpyVersion(np.__version__) < "2.3.0":
         pytest.skip("this NumPy interpolates between infinities, which later ones do not")
     verdict = judge(name, text, args, executor)
     assert verdict.kind == "same", str(verdict)

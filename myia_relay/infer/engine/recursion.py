@@ -134,8 +134,8 @@ class RecursionAssumptions:
         if few and not (many and nests(treedefs, FOLDED)):
             return
         self.families.suspect(*treedefs)
-        grown = shortened(", ".join(map(str, treedefs)))
-        text = f"the argument types of the recursive function {source.name} grow without bound: {grown}"
+        grown = shallow(", ".join(map(str, treedefs)))
+        text = f"the argument types of the recursive function {source.name} grow without bound: a call has the types {grown}"
         grows = Grows(text, source.identity, source.origin)
         first: Any = spec.outermost().key  # with the treedefs of the arguments in its third place
         numbers = [t for treedef in first[2] for t in integers(treedef)]
@@ -236,7 +236,7 @@ class RecursionAssumptions:
         self.families.suspect(treedef)
         grows = Grows(
             f"the result types of the recursive function {spec.graph.name} grow without bound: "
-            f"{shortened(str(old))}, then {shortened(str(treedef))}",
+            f"{shallow(str(old))}, then {shallow(str(treedef))}",
             spec.source,
             spec.graph.origin,
         )
@@ -331,9 +331,22 @@ def integers(treedef: TreeDef) -> Iterator[TreeDef]:
         yield from integers(part)
 
 
-def shortened(text: str, length: int = 200) -> str:
-    """A text for a message."""
-    return text if len(text) <= length else text[:length] + " ..."
+DEEP = 3
+"""How deeply nested types are shown."""
+
+
+def shallow(text: str, length: int = 200) -> str:
+    """Types for a message: what is nested more deeply is left out, and so is the end of a long text."""
+    found, depth = [], 0
+    for c in text:
+        if c in ")]}":
+            depth -= 1
+        if depth < DEEP:
+            found.append(c + "..." if c in "([{" and depth == DEEP - 1 else c)
+        if c in "([{":
+            depth += 1
+    short = "".join(found)
+    return short if len(short) <= length else short[:length] + " ..."
 
 
 def raises(graph: Graph) -> bool:

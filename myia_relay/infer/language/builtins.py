@@ -24,6 +24,7 @@ from ..engine.engine import Engine
 from ..engine.frames import Frame, raising, reach
 from ..engine.unions import each_option, nested_choice, without_choices
 from ..objects import data, list_methods, lists
+from ..objects.advice import cannot_be_compiled
 from ..objects.arithmetic import arithmetic
 from ..objects.attributes import PropertyVal, attribute
 from ..objects.iterables import item_count, walk
@@ -223,6 +224,38 @@ async def str_(engine: Engine, frame: Frame, args, kwargs, origin, site) -> Val:
     if isinstance(value, Static):
         return Static(str(value.value))
     return value if isinstance(value, Text) else Text(((0, "s", ""),), (value,))
+
+
+def _of_known(function):
+    """A function of values that are known at compile time; others are refused with what to write instead.
+
+    Raises:
+        TypeError_: a value is known at run time only, or is none that the function takes.
+    """
+
+    async def apply(engine: Engine, frame: Frame, args, kwargs, origin, site) -> Val:
+        known = []
+        for value in args:
+            plain = (
+                isinstance(value.value, str | None)
+                if isinstance(value, Static)
+                else isinstance(value, Dyn) and value.known
+            )
+            if not plain:
+                raise TypeError_(cannot_be_compiled(function))
+            known.append(value.value if isinstance(value, Static) else value.known_value)
+        try:
+            return engine.from_python(frame, function(*known, **kwargs), None)
+        except (ValueError, OverflowError) as error:
+            return raising(frame, type(error), str(error))
+        except TypeError as error:
+            raise TypeError_(str(error)) from None
+
+    return apply
+
+
+for _function in (builtins.ord, builtins.chr, builtins.hex, builtins.oct, builtins.bin, builtins.ascii, builtins.repr):
+    special(_function)(_of_known(_function))
 
 
 @special(builtins.divmod)

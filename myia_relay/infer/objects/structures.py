@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import math
 import operator
 import types
@@ -11,6 +12,7 @@ from typing import Any
 from ...abstract.dims import is_known
 from ...abstract.types import BOOL, Array, Scalar
 from ...ir.prim import REGISTRY
+from ...library.complex_numbers import Complex
 from ...prims.api.subscripts import getitem
 from ...prims.ops.effects import check
 from ...utils.attributes import has_own
@@ -72,10 +74,17 @@ def to_argument(
         return parts if value.kind == "list" else tuple(parts)
     if isinstance(value, Static):
         return value.value
-    raise TypeError_(f"{function}: {describe(value)} is no argument for it")
+    if isinstance(value, Seq) and value.cls is Complex:
+        raise TypeError_(
+            f"{function} of complex numbers cannot be compiled; compute it by their parts: z.real, z.imag, np.abs(z), np.angle(z)"
+        )
+    raise TypeError_(f"{function}: it takes numbers and arrays, and this is {describe(value)}")
 
 
 # Sequences.
+
+MOST_COPIES = 64
+"""Copies of a string made at run time in one."""
 
 
 def as_sequence(engine: Engine, frame: Frame, value: Val, what: str) -> list[Val]:
@@ -166,16 +175,15 @@ def structural(engine: Engine, frame: Frame, op, args: list[Val]) -> Val | None:
         for seq, count in ((a, b), (b, a)):
             if isinstance(seq, Static) and isinstance(seq.value, str) and is_index(count) and count.known:
                 return Static(seq.value * operator.index(count.known_value))
+            if isinstance(seq, Text) and is_index(count) and count.known:
+                times = min(max(0, operator.index(count.known_value)), MOST_COPIES + 1)
+                if times <= MOST_COPIES:
+                    return functools.reduce(concat_text, [seq] * times, Static(""))
             if isinstance(seq, Seq) and seq.kind == "list" and is_index(count):
                 long = count.known and len(seq.elems) * count.known_value > LONG
                 if not count.known or long and has_entry_type(frame, seq) and not lists.keeps_static(engine):
                     return lists.repeated(engine, frame, seq, count)
-            if (
-                isinstance(seq, Seq)
-                and sequence_class(seq) in ("tuple", "list")
-                and isinstance(count, Dyn)
-                and count.known
-            ):
+            if isinstance(seq, Seq) and sequence_class(seq) in ("tuple", "list") and is_index(count) and count.known:
                 return Seq(sequence_class(seq), seq.elems * max(0, operator.index(count.known_value)))
     if op is operator.or_ and isinstance(a, Static) and isinstance(b, Static):
         kinds = all(isinstance(x.value, type | types.UnionType | None) for x in (a, b))
@@ -298,7 +306,19 @@ def get(engine: Engine, frame: Frame, value: Val, index: Val) -> Val:
             return Static(value.value.__relay_item__(to_python(index, "a name in a module")))
         except KeyError as error:
             raise TypeError_(f"KeyError: {error.args[0]}") from None
+    if isinstance(value, Static) and (same := INDEXED.get(type(value.value).__name__)) is not None:
+        raise TypeError_(f"{same[0]} cannot be compiled: write {same[1]}")
     raise TypeError_(f"{describe(value)} cannot be indexed")
+
+
+INDEXED = {
+    "MGridClass": ("np.mgrid[...]", "np.meshgrid(np.arange(n), np.arange(m), indexing='ij')"),
+    "OGridClass": ("np.ogrid[...]", "np.arange(n)[:, None] and np.arange(m)[None, :]"),
+    "RClass": ("np.r_[...]", "np.concatenate((x, y)), or np.arange(a, b, c)"),
+    "CClass": ("np.c_[...]", "np.column_stack((x, y))"),
+    "IndexExpression": ("np.s_[...]", "the subscript itself, or slice(a, b)"),
+}
+"""Classes of NumPy's objects that are indexed -> what the user wrote, and what to write instead."""
 
 
 def _check_slice(frame: Frame, index: SliceVal) -> Val | None:

@@ -85,7 +85,12 @@ class TreeDef:
             kind, fields, cls = self.info
             if kind in ("tuple", "list"):
                 left, right = "()" if kind == "tuple" else "[]"
-                return left + ", ".join(map(str, self.parts)) + ("," if len(self.parts) == 1 else "") + right
+                return (
+                    left
+                    + brief(list(map(str, self.parts)))
+                    + ("," if kind == "tuple" and len(self.parts) == 1 else "")
+                    + right
+                )
             inner = ", ".join(f"{f}: {p}" for f, p in zip(fields, self.parts, strict=False))
             return f"{getattr(cls, '__name__', '')}{{{inner}}}" if kind == "dict" else f"{cls.__name__}({inner})"
         if self.tag == "sized":
@@ -100,6 +105,19 @@ class TreeDef:
         if self.tag == "choice":
             return " | ".join(dict.fromkeys(map(str, self.parts[1:])))
         return {"text": "str", "unbound": "nothing", "at": "relay.at"}.get(self.tag, self.tag)
+
+
+SHOWN = 8
+"""Types of a long sequence that a message shows."""
+
+
+def brief(types: list[str]) -> str:
+    """The types of the entries of a sequence; of many the first ones, and how many there are."""
+    if len(types) <= SHOWN:
+        return ", ".join(types)
+    if len(set(types)) == 1:
+        return f"{types[0]}, ... {len(types)} times"
+    return f"{', '.join(types[:3])}, ... {len(types)} in all"
 
 
 class Identity:

@@ -260,11 +260,17 @@ def softmax_cross_entropy(b: Builder, logits, labels, axis=-1) -> Var:
         if axis != logits.ndim - 1:
             raise TypeError_("softmax_cross_entropy of class numbers needs the classes in the last axis of the logits")
         labels = one_hot_labels(b, labels, logits, "relay.softmax_cross_entropy")
+    if labels.dtype not in INTS and len(labels.shape) == logits.ndim - 1:
+        raise TypeError_(
+            f"softmax_cross_entropy: labels of shape {show_shape(labels.shape)} beside logits of shape {show_shape(logits.shape)} "
+            f"are class numbers, which are integers, and these are {labels.dtype}; convert them with .astype(int)"
+        )
     labels = astype(labels, logits.dtype)
     if len(labels.shape) != logits.ndim or not all(map(same_size, labels.shape, logits.shape)):
         raise ShapeError(
             f"softmax_cross_entropy: logits of shape {show_shape(logits.shape)} and labels of shape "
-            f"{show_shape(labels.shape)} differ; labels are one-hot vectors, made by relay.one_hot(labels, classes)"
+            f"{show_shape(labels.shape)} do not fit; give a class number for each row of logits (integers of shape "
+            f"{show_shape(logits.shape[:-1])}), or a probability for each logit (relay.one_hot(labels, classes))"
         )
     return P.neg(reduce_sum(P.mul(labels, log_softmax(b, logits, axis)), axes=(axis,)))
 

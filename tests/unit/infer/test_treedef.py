@@ -138,7 +138,7 @@ def test_lists_of_several_lengths_are_run_time_lists():
     assert joined(listed(), listed(dyn(FLOAT))) == str(List(FLOAT)) == joined(listed(dyn(FLOAT)), listed())
     assert joined(dyn(List(INT)), listed(const(1))) == str(List(INT)) == joined(listed(const(1)), dyn(List(INT)))
     assert joined(Listed(dyn(Array("int64", (5,)))), listed(const(1))) == str(List(INT))
-    assert joined(listed(const(1)), listed(const(2))) == "[int,]"
+    assert joined(listed(const(1)), listed(const(2))) == "[int]"
     refused(listed(const(1)), listed(const(2.0), const(3.0)))
     refused(dyn(List(FLOAT)), listed(const(1)))
     refused(listed(), listed(Static("a")))
@@ -160,7 +160,7 @@ def test_choices():
     assert join(two, tree_structure(const(5))) == two == join(two, two)
     assert str(join(tree_structure(Static(None)), two)) == "None | int | float"
     assert join(two, join(tree_structure(dyn(FLOAT)), tree_structure(dyn()))) == two  # the first one's order
-    assert str(join(two, tree_structure(listed(dyn())))) == "int | float | [int,]"
+    assert str(join(two, tree_structure(listed(dyn())))) == "int | float | [int]"
     lists = join(join(two, tree_structure(listed(dyn()))), tree_structure(listed(dyn(), dyn())))
     assert str(lists) == f"int | float | {List(INT)}"
     many = [dyn(Array("float64", (2,) * k)) for k in range(1, MAX_OPTIONS + 2)]
@@ -217,5 +217,5 @@ def test_words_for_users():
         "int", "array of float64 with shape (3,)", "array of float64 with shape (3, 4)", "None", "'a'", "len",
     ]  # fmt: skip
     record = seq(dyn(), dyn(FLOAT), kind="record", fields=("a", "b"), cls=Record)
-    assert describe(record) == "Record(a: int, b: float)" and describe(listed(dyn())) == "[int,]"
+    assert describe(record) == "Record(a: int, b: float)" and describe(listed(dyn())) == "[int]"
     assert describe(seq(dyn())) == "(int,)" and describe(Text((), ())) == "str made at run time"
