@@ -9,7 +9,7 @@ from pathlib import Path
 from myia_relay import CompileError, InternalError
 
 PHRASE = 48  # characters of a message that are pinned, to the end of a word
-WORDS = {"1 % 0": "integer modulo by zero", "'a'['a']": "string indices must be integers, not 'str'"}
+WORDS = {"1 % 0": "integer modulo by zero", "text['a']": "string indices must be integers, not 'str'"}
 """Expressions that raise -> what Python 3.11 says, by which the files are written. Other versions have other words."""
 
 
@@ -17,7 +17,7 @@ def in_words_of_3_11(text: str) -> str:
     """A text in which what this Python says is as Python 3.11 says it."""
     for expression, words in WORDS.items():
         try:
-            eval(expression)
+            eval(expression, {"text": "a"})
         except Exception as error:
             if str(error) != words and words not in text:
                 text = text.replace(str(error), words)
