@@ -335,7 +335,7 @@ def _is_update(node: Node, prim: str) -> bool:
 def _into(prim: str):
     def replacement(m: Match):
         total, update = m.args if _is_update(m.args[1], prim) else m.args[::-1]
-        if not _is_update(update, prim) or total.type != m.type:
+        if not _is_update(update, prim) or not total.type == update.type == m.type:
             return None
         return m.builder.emit(REGISTRY[prim], (total, *update.args[1:]), update.attrs)
 

@@ -21,7 +21,7 @@ from ..ops.shape import slice_, transpose
 from ..rules.broadcast import broadcast_to, reduce_sum, reshape
 from ..rules.relations import normalise_axis, same_size, show_shape
 from .nn_api import images, one_hot_labels, op, resolve_padding, softly, windows, without_batch
-from .numpy_reductions import count, reducible
+from .numpy_reductions import count, mean, reducible
 from .promotion import astype, floating, floating_pair, operand, promote, strong, unwrap
 
 SELU_ALPHA, SELU_SCALE = 1.6732632423543772, 1.0507009873554805
@@ -232,8 +232,9 @@ def _reduced(b: Builder, losses: Var, reduction, name: str) -> Var:
     if reduction not in ("mean", "sum"):
         raise ValueError_(f"relay.{name}: reduction={reduction!r}; it is 'mean', 'sum' or 'none'")
     axes = tuple(range(len(losses.shape)))
-    total = reduce_sum(losses, axes=axes) if axes else losses
-    return unwrap(total if reduction == "sum" else total / count(b, losses, axes, losses.dtype))
+    if not axes:
+        return unwrap(losses)
+    return unwrap(reduce_sum(losses, axes=axes) if reduction == "sum" else mean(b, losses))
 
 
 def _pair(b: Builder, x, y, name: str) -> tuple[Var, Var]:
@@ -516,7 +517,7 @@ def global_avg_pool(b: Builder, x) -> Var:
         array([1.5, 5.5])
     """
     x, added = images(b, x, "relay.global_avg_pool")
-    return without_batch(reduce_sum(x, axes=(2, 3)) / count(b, x, (2, 3), x.dtype), added)
+    return without_batch(mean(b, x, (2, 3)), added)
 
 
 def _linear_weights(size: int, scale: int) -> np.ndarray:

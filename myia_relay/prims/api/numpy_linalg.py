@@ -19,7 +19,7 @@ from . import products
 from .implementations import implements, method
 from .library.factorisations import lesser
 from .numpy_indexing import diagonal
-from .numpy_reductions import reducible, sum_
+from .numpy_reductions import NO_IDENTITY, reducible, refuse_empty, sum_
 from .numpy_shape import array_of
 from .promotion import (
     astype,
@@ -98,9 +98,9 @@ def norm(b: Builder, x, ord=None, axis=None, keepdims=False) -> Var:
         if ord == 1:
             return reduce_sum(P.abs_(x), axes=axes, keepdims=bool(keepdims))
         if ord == np.inf:
-            return reduce_max(P.abs_(x), axes=axes, keepdims=bool(keepdims))
+            return _extreme(P.abs_(x), True, axes, bool(keepdims))
         if ord == -np.inf:
-            return reduce_min(P.abs_(x), axes=axes, keepdims=bool(keepdims))
+            return _extreme(P.abs_(x), False, axes, bool(keepdims))
         if ord == 0:
             return reduce_sum(astype(P.ne(x, x.const(0)), x.dtype), axes=axes, keepdims=bool(keepdims))
         if isinstance(ord, int | float):
@@ -112,19 +112,41 @@ def norm(b: Builder, x, ord=None, axis=None, keepdims=False) -> Var:
     raise TypeError_(f"np.linalg.norm with ord={ord!r} over {len(axes)} axes: there is no such norm")
 
 
+def _begins_at_zero() -> bool:
+    """Whether norms that are the greatest of something are 0 where there is nothing, as from NumPy 2.3 on."""
+    try:
+        return bool(np.linalg.norm(np.zeros(0), np.inf) == 0)
+    except ValueError:
+        return False
+
+
+BEGINS_AT_ZERO = _begins_at_zero()
+
+
+def _extreme(x: Var, greatest: bool, axes: tuple[int, ...], keepdims: bool) -> Var:
+    """The greatest or the smallest of numbers that are not negative; what NumPy has where there are none."""
+    if not greatest or not BEGINS_AT_ZERO:
+        refuse_empty(x.builder, x, axes, NO_IDENTITY.format("max" if greatest else "min"))
+        return (reduce_max if greatest else reduce_min)(x, axes=axes, keepdims=keepdims)
+    out = reduce_max(x, axes=axes, keepdims=keepdims)
+    sizes = [x.shape[k] for k in axes]
+    if 0 not in sizes and all(isinstance(size, int) for size in sizes):
+        return out
+    return P.where(P.lt(out, out.const(0)), out.const(0), out)  # -infinity where there are none
+
+
 def _matrix_norm(x: Var, ord, axes: tuple[int, ...], keepdims: bool) -> Var:
     """The norm of the matrices in two axes, rows first: by sums of columns or rows, or by singular values."""
     if ord in (1, -1, np.inf, -np.inf):
         summed, other = axes if abs(ord) == 1 else axes[::-1]
-        extreme = reduce_max if ord > 0 else reduce_min
-        out = extreme(reduce_sum(P.abs_(x), axes=(summed,), keepdims=True), axes=(other,), keepdims=True)
+        out = _extreme(reduce_sum(P.abs_(x), axes=(summed,), keepdims=True), ord > 0, (other,), True)
     else:
         rest = tuple(k for k in range(x.ndim) if k not in axes)
         lead = tuple(x.shape[k] for k in rest)
         moved = reshape(products.permuted(x, (*rest, *axes)), shape=(product(lead), *(x.shape[k] for k in axes)))
         k = lesser(x.builder, *moved.shape[1:])
         (s,) = parts(svd(moved, k=k, full=False, vectors=False), (k,))
-        out = reduce_sum(s, axes=(1,)) if ord == "nuc" else (reduce_max if ord > 0 else reduce_min)(s, axes=(1,))
+        out = reduce_sum(s, axes=(1,)) if ord == "nuc" else _extreme(s, ord > 0, (1,), False)
         out = reshape(out, shape=tuple(1 if k in axes else n for k, n in enumerate(x.shape)))
     return out if keepdims else unwrap(reshape(out, shape=tuple(n for k, n in enumerate(x.shape) if k not in axes)))
 

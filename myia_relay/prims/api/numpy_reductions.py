@@ -122,8 +122,11 @@ def refuse_empty(b: Builder, x: Var, axes: tuple[int, ...], text: str) -> None:
             guard(b, P.gt(count, python(b, 0)), ValueError, text)
 
 
+NO_IDENTITY = "zero-size array to reduction operation {}imum which has no identity"
+
+
 def _extremum(name: str, prim, pair):
-    text = f"zero-size array to reduction operation {name}imum which has no identity"
+    text = NO_IDENTITY.format(name)
 
     def rule(b: Builder, a, axis=None, *, keepdims=False, initial=None) -> Var:
         x = reducible(b, a, f"np.{name}")

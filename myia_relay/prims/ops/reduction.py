@@ -98,17 +98,32 @@ reduce_all.lower(lambda b: (b.const(True, "bool"), b.logical_and))
 reduce_any.lower(lambda b: (b.const(False, "bool"), b.logical_or))
 
 
+def _hits(x, out, axes, keepdims):
+    """Which elements are the extremum, and how many: in float32 at least, as half precision does not count beyond 65,504."""
+    hit = eq(x, spread(out, shape_of(x), axes, keepdims))
+    kind = dtype_of(x) if dtype_of(x) == "float64" else "float32"
+    return hit, reduce_sum(cast(hit, dtype=kind), axes=axes, keepdims=keepdims)
+
+
+def _shared(whole, hits, near):
+    """A value divided among so many, in the dtype of an array."""
+    kind = dtype_of(near)
+    if dtype_of(hits) == kind:
+        return whole / hits
+    return cast(cast(whole, dtype=dtype_of(hits)) / hits, dtype=kind)
+
+
 def _vjp_extremum(x, out, dout, *, axes, keepdims=False):
-    shape = shape_of(x)
-    hit = eq(x, spread(out, shape, axes, keepdims))
-    hits = reduce_sum(cast(hit, dtype=dtype_of(x)), axes=axes, keepdims=keepdims)
-    return (where(hit, spread(dout / hits, shape, axes, keepdims), const_like(x, 0)),)
+    hit, hits = _hits(x, out, axes, keepdims)
+    return (where(hit, spread(_shared(dout, hits, x), shape_of(x), axes, keepdims), const_like(x, 0)),)
 
 
 def _jvp_extremum(x, out, tangents, *, axes, keepdims=False):
-    hit = eq(x, spread(out, shape_of(x), axes, keepdims))
-    hits = reduce_sum(cast(hit, dtype=dtype_of(x)), axes=axes, keepdims=keepdims)
-    return reduce_sum(where(hit, tangents[0], const_like(x, 0)), axes=axes, keepdims=keepdims) / hits
+    hit, hits = _hits(x, out, axes, keepdims)
+    kind = dtype_of(hits)
+    wide = cast(tangents[0], dtype=kind) if kind != dtype_of(x) else tangents[0]
+    total = reduce_sum(where(hit, wide, const_like(wide, 0)), axes=axes, keepdims=keepdims)
+    return _shared(total, hits, x)
 
 
 for _prim in (reduce_max, reduce_min):

@@ -32,6 +32,8 @@ from .kernel import Evaluator, Kernel
 PARALLEL_WORK = 60_000  # the work, in vector operations, from which two threads are faster than one
 LONG = 4  # vectors of a row that may be stored non-temporally
 ACCUMULATORS = 4
+CHAIN = 16
+"""How many numbers an accumulator of a long float sum adds up before it goes to a wider one."""
 HALF_WORDS = ("threefry2x32",)
 """What is computed in 32 bits though its result has 64: a kernel takes as many elements at once as fill a vector there."""
 
@@ -271,9 +273,11 @@ class Nest:
         # In another order some products are inf * 0, which do not occur in NumPy's order: that is more than a rounding
         # error.
         in_order = node.fn.name == "reduce_prod" and node.type.is_float
+        adds = node.fn.name == "reduce_sum" and node.type.is_float
 
         def emit(parallel: bool) -> None:
             plan = _Reduction(self, source, shape, axes, extents, over, init, combine, out, dtype, parallel, in_order)
+            plan.adds = adds
             if over[-1] or len(axes) == 1:
                 plan.along_rows()
             else:
@@ -292,6 +296,34 @@ class _Reduction:
         self.accumulator = nest.b.dtype
         self.kept = [e for e, o in zip(extents, over) if not o]
         self.in_order = in_order  # whether elements are combined one after the other
+        self.adds = False  # whether it is a sum of floats
+
+    def is_long(self, extent: DimLike, each: int) -> bool:
+        """Whether accumulators of `each` numbers go to wider ones on the way along an axis."""
+        return self.adds and (not isinstance(extent, int) or extent >= 2 * CHAIN * each)
+
+    def wider(self, value: Any) -> Any:
+        """A value in the format of the wider accumulators."""
+        return self.b.cast(value, "float64") if self.accumulator != "float64" else value
+
+    def wide_cells(self, lanes: int) -> tuple[Any, Any]:
+        """A wider accumulator, and what has been lost in it, for sums of float64, of which no wider format keeps the rest."""
+        zero = self.nest.widened(self.b.const(0, "float64"), lanes)
+        lost = self.block.cell(zero, "lost") if self.accumulator == "float64" else None
+        return self.block.cell(zero, "wide"), lost
+
+    def move(self, value: Any, wide: Any, lost: Any) -> None:
+        """Add to a wider accumulator (W. Kahan, "Further remarks on reducing truncation errors", 1965)."""
+        block, b = self.block, self.b
+        if lost is None:
+            block.store(wide, self.combine(load(wide, 0), self.wider(value)), 0)
+            return
+        before, added = block.let(load(wide, 0)), block.let(b.sub(value, load(lost, 0)))
+        after = block.let(b.add(before, added))
+        rest = block.let(b.sub(b.sub(after, before), added))
+        nothing = self.nest.widened(b.const(0, "float64"), lanes_of(dtype_of(rest)))
+        block.store(lost, b.select(b.eq(b.sub(rest, rest), nothing), rest, nothing), 0)  # not that of infinities
+        block.store(wide, after, 0)
 
     def value(self, kept: list[Any], gone: list[Any]) -> Any:
         """The element to combine, at indices of kept and reduced groups."""
@@ -332,12 +364,45 @@ class _Reduction:
             while lanes > 1 and lanes > extent:
                 lanes //= 2
         count = ACCUMULATORS if not isinstance(extent, int) or extent >= 4 * ACCUMULATORS * lanes else 1
+        wide = lost = None
         if lanes > 1:
             vectors = [block.cell(broadcast(self.init, lanes), "acc") for _ in range(count)]
+            rows = len(gone) > 1 and (not isinstance(extent, int) or extent >= 2 * CHAIN)
+            if self.is_long(extent, count * lanes) or rows and self.is_long(product(gone), count * lanes):
+                wide, lost = self.wide_cells(lanes)
 
         def add(outer, first, width, into) -> None:
             value = self.nest.widened(self.value(kept, [*outer, ramp(first, width)]), width)
             block.store(into, self.combine(load(into, 0), value), 0)
+
+        def total() -> Any:
+            """The sum of all vectors."""
+            out = load(vectors[0], 0)
+            for v in vectors[1:]:
+                out = block.let(self.combine(out, load(v, 0)))
+            return out
+
+        def flush() -> None:
+            """Move the sum to the wider accumulator."""
+            self.move(total(), wide, lost)
+            for v in vectors:
+                block.store(v, broadcast(self.init, lanes), 0)
+
+        def along(outer, begin, iterations, step: int) -> None:
+            """So many iterations of `step` vectors each."""
+            with block.loop(iterations) as i:
+                for k in range(step):
+                    at = tirx.Add(begin, tirx.Add(tirx.Mul(i, idx(step * lanes)), idx(k * lanes)))
+                    add(outer, at, lanes, vectors[k])
+
+        def in_chains(outer, begin, iterations, step: int) -> Any:
+            """As many of them as are whole chains; returns where the rest begins."""
+            chains = iterations // CHAIN if isinstance(iterations, int) else block.let(tirx.Div(iterations, idx(CHAIN)))
+            length = CHAIN * step * lanes
+            with block.loop(chains) as j:
+                along(outer, block.let(tirx.Add(begin, tirx.Mul(j, idx(length)))), CHAIN, step)
+                flush()
+            return block.let(tirx.Add(begin, tirx.Mul(idx(chains), idx(length))))
 
         def run(outer: list[Any]) -> None:
             if lanes == 1:
@@ -353,11 +418,12 @@ class _Reduction:
                 else:
                     iterations = block.let(tirx.Div(tirx.Sub(size, idx(done)), idx(width)))
                 if not isinstance(iterations, int) or iterations:
-                    begin = idx(done) if isinstance(done, int) else done
-                    with block.loop(iterations) as i:
-                        for k in range(step):
-                            at = tirx.Add(begin, tirx.Add(tirx.Mul(i, idx(width)), idx(k * lanes)))
-                            add(outer, at, lanes, vectors[k])
+                    begin, left = idx(done) if isinstance(done, int) else done, iterations
+                    if wide is not None and step == count and self.is_long(extent, count * lanes):
+                        begin = in_chains(outer, begin, iterations, step)
+                        known = isinstance(iterations, int)
+                        left = iterations % CHAIN if known else block.let(tirx.FloorMod(idx(iterations), idx(CHAIN)))
+                    along(outer, begin, left, step)
                 if isinstance(size, int):
                     done += iterations * width
                 else:
@@ -371,13 +437,15 @@ class _Reduction:
                 rest = self.nest.widened(self.value(kept, [*outer, ramp(done, size - done)]), size - done)
                 filled = shuffle([rest, broadcast(self.init, lanes)], range(lanes))
                 block.store(vectors[-1], self.combine(load(vectors[-1], 0), filled), 0)
+            if wide is not None and len(gone) > 1:
+                flush()
 
         self.nest.loops(gone[:-1], run, False)
         if lanes > 1:
-            total = load(vectors[0], 0)
-            for v in vectors[1:]:
-                total = block.let(self.combine(total, load(v, 0)))
-            block.store(single, self.combine(load(single, 0), block.folded(total, self.combine)), 0)
+            whole = total() if wide is None else block.let(self.combine(load(wide, 0), self.wider(total())))
+            folded = block.folded(whole, self.combine)
+            folded = folded if wide is None or dtype == "float64" else self.b.cast(folded, dtype)
+            block.store(single, self.combine(load(single, 0), folded), 0)
         self.store(load(single, 0), self.position(kept))
 
     def along_columns(self) -> None:
@@ -394,8 +462,29 @@ class _Reduction:
             def iteration(inner: list[Any]) -> None:
                 block.store(acc, self.combine(load(acc, 0), self.nest.widened(self.value(kept, inner), width)), 0)
 
-            self.nest.loops(gone, iteration, False)
-            self.store(load(acc, 0), self.position([*outer, first]), width)
+            if not self.is_long(gone[-1], 1):
+                self.nest.loops(gone, iteration, False)
+                self.store(load(acc, 0), self.position([*outer, first]), width)
+                return
+            (wide, lost), size = self.wide_cells(width), self.b.dim(gone[-1])
+
+            def flush() -> None:
+                self.move(load(acc, 0), wide, lost)
+                block.store(acc, self.nest.widened(self.init, width), 0)
+
+            def in_chains(inner: list[Any]) -> None:
+                chains = block.let(tirx.Div(size, idx(CHAIN)))
+                with block.loop(chains) as j:
+                    with block.loop(CHAIN) as i:
+                        iteration([*inner, block.let(tirx.Add(tirx.Mul(j, idx(CHAIN)), i))])
+                    flush()
+                with block.loop(block.let(tirx.FloorMod(size, idx(CHAIN)))) as i:
+                    iteration([*inner, block.let(tirx.Add(tirx.Mul(chains, idx(CHAIN)), i))])
+                flush()
+
+            self.nest.loops(gone[:-1], in_chains, False)
+            out = load(wide, 0) if lost is not None else self.b.cast(load(wide, 0), self.accumulator)
+            self.store(out, self.position([*outer, first]), width)
 
         def inner(outer: list[Any]) -> None:
             self.nest.vectors(self.kept[-1], lanes, lambda i, w: column(outer, i, w), parallel)
