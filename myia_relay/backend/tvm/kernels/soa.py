@@ -35,7 +35,6 @@ from . import nontemporal
 from .kernel import Kernel, apply_rule
 from .nests import PARALLEL_WORK, lanes_for
 
-LANES = lanes_for("float64")
 MIXED = 4  # columns that are transposed into whole vectors
 LONGEST = 1 << 14  # groups of a loop for which it is recorded, for all iterations, where something must be added
 WATCHED = 4  # blocks from which it pays to compute in advance what each would compute
@@ -58,6 +57,11 @@ class LaneIndices:
     offset: int
 
 
+def full_lanes() -> int:
+    """How many rows a vector of the machine that code is made for holds."""
+    return lanes_for("float64")
+
+
 def _map_rows(lowering: Any, node: Apply) -> None:
     attrs, scope = node.attrs, lowering.scope
     n, body, counted = attrs["rows"], attrs["body"], attrs.get("counted", False)
@@ -78,7 +82,7 @@ def _map_rows(lowering: Any, node: Apply) -> None:
     kernel = Kernel(lowering, "rows")
     values = [kernel.scalar(o) if isinstance(o, Node) else kernel.buffer(o) for o in operands]
     outs = [kernel.buffer(v, write=True) for v in targets]
-    lanes = LANES
+    lanes = full_lanes()
     while lanes > n:
         lanes //= 2
     blocks, block = -(-n // lanes), kernel.block
@@ -91,7 +95,7 @@ def _map_rows(lowering: Any, node: Apply) -> None:
         machine.watch(body, values)
     # If results are too large for the caches, the widest is stored non-temporally: blocks begin where its vectors are
     # aligned.
-    large = [] if counted or n < 2 * LANES else [k for k, view in enumerate(targets) if nontemporal.pays(view)]
+    large = [] if counted or n < 2 * full_lanes() else [k for k, view in enumerate(targets) if nontemporal.pays(view)]
     streamed = max(large, key=lambda k: attrs["widths"][k][1], default=None)
     ahead: Any = None
     if streamed is not None:
@@ -132,7 +136,7 @@ def runs(graph: Graph, lanes: int) -> dict[Apply, tuple[int, int]]:
 
     The last vector of a run begins earlier where it would not be full.
     """
-    if lanes < LANES:
+    if lanes < full_lanes():
         return {}
     reads: dict[tuple[Node, Node], dict[int, list[Apply]]] = {}
     for node in graph.nodes:
@@ -336,7 +340,7 @@ class RowBlockEvaluator:
         many are turned into rows, eight at a time.
         """
         lanes, width = self.lanes, len(columns)
-        if dtype_of(columns[0]).startswith("bool") or lanes < LANES:
+        if dtype_of(columns[0]).startswith("bool") or lanes < full_lanes():
             for k, column in enumerate(columns):
                 place = tirx.Add(at, idx(k))
                 self.block.store(buffer, column, ramp(place, lanes, width))
@@ -357,7 +361,7 @@ class RowBlockEvaluator:
 
     def read(self, t: Array, buffer: Any, index: Any) -> Any:
         """The element of an array at an index."""
-        if isinstance(index, Even) and 1 < index.stride <= MIXED and self.lanes == LANES and t.dtype != "bool":
+        if isinstance(index, Even) and 1 < index.stride <= MIXED and self.lanes == full_lanes() and t.dtype != "bool":
             first = index.offset - index.offset % index.stride
             if first + self.rows * index.stride <= known_size(t.shape[0]):  # otherwise not all of its rows are there
                 picked = [k * index.stride + index.offset % index.stride for k in range(self.lanes)]
