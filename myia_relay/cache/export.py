@@ -10,7 +10,6 @@ Unlike a file of the cache, a library is self-contained: free names have the val
 from __future__ import annotations
 
 import os
-from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
@@ -28,7 +27,7 @@ from ..infer.values.treedef import TreeDef
 from ..pipeline import Compiled
 from ..utils.debugging import debugging
 from ..utils.errors import LoweringError, TypeError_
-from ..utils.files import write_atomically
+from ..utils.files import read_file, write_atomically
 from ..utils.raising import for_user
 from .key import instruction_sets
 from .program import arrays_of, decode_treedef, encode_treedef, pack, program_of, unpack
@@ -196,7 +195,7 @@ def load_compiled(path: Any) -> CompiledFunction:
         ValueError: it is no library of this compiler, it is damaged, or made for another processor.
     """
     path = os.fspath(path)
-    data = Path(path).read_bytes()
+    data = read_file(path)
     try:
         description, rest = unpack(data)
         if "bound" not in description:

@@ -18,6 +18,7 @@ import numpy as np
 from ..infer.arguments.dlpack import from_dlpack
 from ..utils.arrays import plain_array, require_plain_array
 from ..utils.errors import ShapeError, TypeError_, ValueError_
+from ..utils.files import require_regular
 from ..utils.prefetch import Prefetched
 from .datasets import Example
 
@@ -55,6 +56,7 @@ def _array(value: Any) -> Any:
     if isinstance(value, str | os.PathLike):
         if not os.fspath(value).endswith(".npy"):
             raise TypeError_(f"{os.fspath(value)} is no .npy file; read it into an array")
+        require_regular(value, os.stat(value))
         return np.load(value, mmap_mode="r")
     if hasattr(value, "shape") and (hasattr(value, "__array__") or hasattr(value, "__dlpack__")):
         return from_dlpack(value) if hasattr(value, "__dlpack__") else np.asarray(value)

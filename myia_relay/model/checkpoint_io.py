@@ -11,14 +11,13 @@ import json
 import os
 import zlib
 from collections.abc import Mapping
-from pathlib import Path
 
 import ml_dtypes
 import numpy as np
 
 from ..utils.arrays import plain_array
 from ..utils.errors import TypeError_, ValueError_
-from ..utils.files import write_atomically
+from ..utils.files import read_file, write_atomically
 
 _ORDER = "myia_relay.order"
 _CHECKSUMS = "myia_relay.crc32"
@@ -107,7 +106,7 @@ def load_safetensors(path: str | os.PathLike) -> tuple[dict[str, np.ndarray], di
     from safetensors import SafetensorError, deserialize
 
     try:
-        contents = Path(path).read_bytes()
+        contents = read_file(path)
     except FileNotFoundError:
         raise FileNotFoundError(f"there is no file {os.fspath(path)}") from None
     except OSError as error:

@@ -26,7 +26,7 @@ import numpy as np
 
 from ..abstract.annotations import TensorAnnotation
 from ..utils.arrays import plain_array
-from ..utils.files import CACHE_VARIABLE, write_atomically
+from ..utils.files import CACHE_VARIABLE, read_file, write_atomically
 from .dataset_files import DATA_VARIABLE, GZIP_MAGIC, DatasetError, cache_dir, fetch, gunzip, local_dir, stored
 from .text_datasets import TEXT_FILES, Phrase, Sentiment, Tree, Word, sst, tinyshakespeare
 
@@ -373,7 +373,7 @@ def _read_idx(folder: Path, file: _File, shape: tuple[int, ...] | None) -> np.nd
         raise DatasetError(f"{folder / file.name} has vanished: try again")
     again = f"remove it and try again (it should hold {'x'.join(map(str, shape or file.shape))} bytes)"
     try:
-        data = path.read_bytes()
+        data = read_file(path)
     except OSError as error:
         raise DatasetError(f"cannot read {path}: {error.strerror or error}") from error
     if data[:2] == GZIP_MAGIC:

@@ -17,7 +17,7 @@ from http.client import HTTPException
 from pathlib import Path
 from typing import NamedTuple
 
-from ..utils.files import CACHE_VARIABLE, write_atomically
+from ..utils.files import CACHE_VARIABLE, read_file, write_atomically
 from .dataset_files import DATA_VARIABLE, GZIP_MAGIC, DatasetError, cache_dir, fetch, gunzip, local_dir, stored
 
 SHAKESPEARE = "tinyshakespeare"
@@ -239,7 +239,7 @@ def _text(path: Path) -> str:
         DatasetError: it cannot be read, is damaged, empty, or no UTF-8.
     """
     try:
-        data = path.read_bytes()
+        data = read_file(path)
         if data[:2] == GZIP_MAGIC:
             data = gunzip(data, _LIMIT)
         text = data.decode("utf-8")

@@ -2,12 +2,44 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import NoReturn
 
 from ..utils.errors import CompileError
 
 MOST = 10  # errors that are shown at most
+ENOUGH = 20  # errors that are looked for at most: what is no Relay text at all has one for each of its words
+
+
+class Enough(Exception):
+    """There are as many errors as are looked for.
+
+    Attributes:
+        errors: these.
+    """
+
+    def __init__(self, errors: Errors):
+        super().__init__()
+        self.errors = errors
+
+
+class Errors(list[CompileError]):
+    """The errors that are found in a text, until there are enough."""
+
+    def append(self, error: CompileError) -> None:
+        """Note an error.
+
+        Raises:
+            Enough: there are enough.
+        """
+        super().append(error)
+        if len(self) >= ENOUGH:
+            raise Enough(self)
+
+    def extend(self, errors: Iterable[CompileError]) -> None:
+        """Note some."""
+        for error in errors:
+            self.append(error)
 
 
 def raise_all(errors: Sequence[CompileError]) -> NoReturn:
@@ -30,6 +62,8 @@ def raise_all(errors: Sequence[CompileError]) -> NoReturn:
         shown += 1
         if shown < MOST:
             first.notes.append((f"also wrong: {error.message}", error.loc))
-    if shown >= MOST:
+    if len(errors) >= ENOUGH:
+        first.notes.append(f"and more: the first {ENOUGH} were looked for")
+    elif shown >= MOST:
         first.notes.append(f"and {shown - MOST + 1} more")
     raise first.at(first.origin) from None

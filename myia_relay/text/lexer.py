@@ -9,7 +9,8 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass, field
 
-from ..utils.errors import CompileError, ParseError
+from ..utils.errors import ParseError
+from .errors import Errors
 from .span import SourceText, Span
 
 WORDS = frozenset({"let", "if", "else", "fn", "match", "def", "True", "False"})
@@ -18,14 +19,14 @@ WORDS = frozenset({"let", "if", "else", "fn", "match", "def", "True", "False"})
 _TOKEN = re.compile(
     r"""
     (?P<space>\s+|//[^\n]*)
-  | (?P<local>%[A-Za-z_]\w*(?:/[A-Za-z_]\w*)*)
+  | (?P<local>%[A-Za-z_]\w*(?:/[A-Za-z_]\w*){0,99})
   | (?P<graph>%\d+)
-  | (?P<global>@[A-Za-z_]\w*(?:/[A-Za-z_]\w*)*)
+  | (?P<global>@[A-Za-z_]\w*(?:/[A-Za-z_]\w*){0,99})
   | (?P<floating>(?:inf|nan)(?:f|f16|f32|f64|bf16)(?![\w.]))
-  | (?P<name>[A-Za-z_]\w*(?:\.[A-Za-z_]\w*)*)
+  | (?P<name>[A-Za-z_]\w*(?:\.[A-Za-z_]\w*){0,99})
   | (?P<projection>\.[ \t]*\d+)
   | (?P<number>\d+(?:\.\d+)?(?:[eE][+-]?\d+)?\w*)
-  | (?P<string>"(?:[^"\\\n]|\\[^\n])*")
+  | (?P<quote>")
   | (?P<comment>/\*)
   | (?P<version>\#\[\s*version\s*=\s*"(?P<format>[^"\n]*)"\s*\])
   | (?P<metadata>\#\[\s*metadata\s*\])
@@ -34,6 +35,8 @@ _TOKEN = re.compile(
     re.VERBOSE | re.ASCII,
 )
 _COMMENT = re.compile(r"/\*|\*/")
+_IN_QUOTES = re.compile(r'["\\\n]')
+LONGEST = 1000  # characters of a name or a number
 
 OPENING = {"(": ")", "[": "]", "{": "}"}
 CLOSING = {close: open for open, close in OPENING.items()}
@@ -86,7 +89,7 @@ class Tokens:
     match: dict[int, int] = field(default_factory=dict)
     depth: tuple[int, int] = (0, 0)
     comments: list[tuple[int, int]] = field(default_factory=list)
-    errors: list[CompileError] = field(default_factory=list)
+    errors: Errors = field(default_factory=Errors)
     metadata: tuple[str, int] | None = None
     strange: list[int] = field(default_factory=list)
 
@@ -107,13 +110,26 @@ def tokenize(source: SourceText) -> Tokens:
             at = _strange(out, at)
             continue
         kind, begin, at = found.lastgroup, at, found.end()
-        if kind == "space":
+        if at - begin > LONGEST and kind != "space":
+            message = f"this {'number' if kind in ('number', 'graph', 'projection') else 'name'} has more than {LONGEST} characters"
+            out.errors.append(ParseError(message, Span(out.source, begin, begin + 1).loc))
+            out.strange.append(begin)
+        elif kind == "space":
             if text.startswith("//", begin):
                 out.comments.append((begin, at))
         elif kind == "mark" or kind == "name":
             word = found[0]
             add_text(word)
             add_kind(word if kind == "mark" or word in WORDS else "name")
+            add_start(begin)
+            add_end(at)
+        elif kind == "quote":
+            at = _quoted(text, at)
+            if at < 0:
+                at = _strange(out, begin)
+                continue
+            add_text(text[begin:at])
+            add_kind("string")
             add_start(begin)
             add_end(at)
         elif kind == "comment":
@@ -136,6 +152,18 @@ def tokenize(source: SourceText) -> Tokens:
         add_end(stop)
     _match_brackets(out)
     return out
+
+
+def _quoted(text: str, at: int) -> int:
+    """The end of a text in double quotes, of which the first is read; -1 where it is not closed on its line."""
+    while (found := _IN_QUOTES.search(text, at)) is not None and found[0] != "\n":
+        at = found.end()
+        if found[0] == '"':
+            return at
+        if text.startswith("\n", at):
+            break
+        at += 1
+    return -1
 
 
 def _strange(out: Tokens, at: int) -> int:

@@ -11,12 +11,13 @@ A binding that moves takes those with it that its value names and that stand in 
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 
 from ..utils.errors import CompileError, NameError_
 from ..utils.trampoline import Steps, run
-from .errors import raise_all
+from .errors import Enough, Errors, raise_all
 from .span import loc
 from .tree import (
     Body,
@@ -41,8 +42,9 @@ def placed(tree: ModuleTree) -> ModuleTree:
     Raises:
         NameError_: the value of a binding names a local that is not visible there.
     """
-    errors: list[CompileError] = []
-    result = tree.mapped(lambda name, function: placed_function(function, errors))
+    errors, result = Errors(), tree
+    with contextlib.suppress(Enough):
+        result = tree.mapped(lambda name, function: placed_function(function, errors))
     if errors:
         raise_all(errors)
     return result
@@ -54,7 +56,8 @@ def placed_function(function: Function, errors: list[CompileError]) -> Function:
     if not any(isinstance(s, GraphBinding) for b in bodies for s in b.statements):
         return function
     placement = Placement(function)
-    placement.decide()
+    with contextlib.suppress(Enough):
+        placement.decide()
     errors.extend(placement.errors)
     if not placement.moved or placement.errors:
         return function
@@ -118,7 +121,7 @@ class Placement:
         self.bindings: dict[Local, PlacedBinding] = {}
         self.bound_in: dict[Local, PlacementScope] = {}
         self.moved: dict[Expression, dict[int, list[PlacedBinding]]] = {}
-        self.errors: list[CompileError] = []
+        self.errors = Errors()
         self._order: list[PlacedBinding] = []  # as in the text
         self._gone: set[Local] = set()
         self._collect(function)

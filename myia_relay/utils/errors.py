@@ -205,7 +205,14 @@ class InternalError(Exception):
         super().__init__(f"internal error in {where}: {message}\n{REPORT}" + (f"\n{ir}" if ir else ""))
 
 
+MOST_NAMES = 2000
+"""Names among which the nearest is looked for."""
+
+
 def nearest(name: str, candidates: Iterable[str]) -> str:
     """Advice for a misspelt name: ``; did you mean 'radius'?`` or nothing."""
-    close = difflib.get_close_matches(name, list(candidates), n=1, cutoff=0.6)
+    among = list(candidates)
+    if len(among) > MOST_NAMES:  # generated text, where advice is worth less than the time
+        among = [c for c in among if c[:2] == name[:2] and abs(len(c) - len(name)) < 3][:MOST_NAMES]
+    close = difflib.get_close_matches(name, among, n=1, cutoff=0.6)
     return f"; did you mean '{close[0]}'?" if close else ""

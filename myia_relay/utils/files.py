@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 import functools
 import math
 import os
 import re
 import secrets
+import stat
 import sys
 import warnings
 from pathlib import Path
@@ -54,6 +56,32 @@ def _bytes_of(megabytes: str) -> int:
     text = f"{SIZE_VARIABLE}={megabytes!r} is not a number of megabytes (0 keeps no programs, inf all); it is taken as "
     warnings.warn(f"{text}{DEFAULT_MEGABYTES}", RuntimeWarning, stacklevel=3)
     return DEFAULT_MEGABYTES * 10**6
+
+
+def read_file(path: str | os.PathLike) -> bytes:
+    """The contents of a file; a pipe or a device, which may have no end or wait for a writer for ever, is refused.
+
+    Raises:
+        OSError: it cannot be read, or is no regular file.
+    """
+    # O_NONBLOCK: opening a pipe would wait for a writer.
+    fd = os.open(path, os.O_RDONLY | sum(getattr(os, name, 0) for name in ("O_NONBLOCK", "O_BINARY", "O_CLOEXEC")))
+    with open(fd, "rb") as file:
+        require_regular(path, os.fstat(fd))
+        return file.read()
+
+
+def require_regular(path: str | os.PathLike, status: os.stat_result) -> None:
+    """Refuse what is no regular file.
+
+    Raises:
+        OSError: with what it is.
+    """
+    kinds = (stat.S_ISDIR, "a folder"), (stat.S_ISFIFO, "a pipe"), (stat.S_ISSOCK, "a socket")
+    if not stat.S_ISREG(status.st_mode):
+        what = next((name for test, name in kinds if test(status.st_mode)), "a device")
+        number = errno.EISDIR if what == "a folder" else errno.EINVAL
+        raise OSError(number, f"this is {what}, and no regular file", os.fspath(path))
 
 
 def write_atomically(path: str | os.PathLike, *contents: bytes | memoryview, sync: bool = True) -> None:

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from ...utils.errors import CompileError, TypeError_, ValueError_
+from ...utils.files import read_file
 from .values import CARRIERS
 
 OPSETS = range(1, 29)
@@ -63,7 +64,7 @@ def load(source: Any) -> tuple[Any, Path | None, str]:
             data = bytes(source)
         elif isinstance(source, str | Path):
             path = Path(source)
-            data, folder, name = path.read_bytes(), path.parent, path.stem
+            data, folder, name = read_file(path), path.parent, path.stem
         else:
             raise TypeError_(f"from_onnx takes a path, an onnx.ModelProto or its bytes, not {type(source).__name__}")
         model = onnx.ModelProto()

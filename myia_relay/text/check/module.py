@@ -6,12 +6,13 @@ and ML type reconstruction", 1991, has why); one whose head says its whole type 
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Iterator
 
 from ...utils.collector import resting
 from ...utils.deep import deeply
 from ...utils.trampoline import Steps, run
-from ..errors import raise_all
+from ..errors import Enough, raise_all
 from ..terms.terms import GENERIC, Rigid, arrow, instance
 from ..tree import GlobalVar, ModuleTree, TypeDef
 from ..walk import walk
@@ -35,12 +36,13 @@ def check(module: ModuleTree) -> Checked:
         CompileError: the first of the errors, with the others as notes.
     """
     inference = Inference(module)
-    try:
-        with resting():
-            run(_module(inference))
-    except RecursionError:  # types as deep as no program has them that a person wrote
-        inference = Inference(module)
-        deeply(lambda: run(_module(inference)))
+    with contextlib.suppress(Enough):
+        try:
+            with resting():
+                run(_module(inference))
+        except RecursionError:  # types as deep as no program has them that a person wrote
+            inference = Inference(module)
+            deeply(lambda: run(_module(inference)))
     if inference.errors:
         raise_all(inference.errors)
     locals_ = {k: v if isinstance(v, Scheme) else Scheme(v) for k, v in inference.locals.items()}

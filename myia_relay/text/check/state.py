@@ -12,6 +12,7 @@ from typing import Any
 
 from ...utils.errors import CompileError, NameError_, nearest
 from ...utils.trampoline import Steps
+from ..errors import Errors
 from ..operators.declare import RelayOperator, find
 from ..operators.rules import broadcast
 from ..span import Span, loc
@@ -67,7 +68,7 @@ class Inference:
 
     def __init__(self, module: ModuleTree):
         self.module = module
-        self.errors: list[CompileError] = []
+        self.errors = Errors()
         self.solver = Solver(self.report)
         self.annotations = Annotations(module, self.solver)
         self.types: dict[Expression, Any] = {}

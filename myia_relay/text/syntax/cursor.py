@@ -5,7 +5,8 @@ from __future__ import annotations
 import re
 from typing import NoReturn
 
-from ...utils.errors import CompileError, NameError_, ParseError
+from ...utils.errors import NameError_, ParseError
+from ..errors import Errors
 from ..lexer import CLOSING, OPENING, Tokens
 from ..span import Span
 
@@ -58,7 +59,7 @@ class Cursor:
         self.kinds, self.texts = tokens.kinds, tokens.texts
         self.source = tokens.source
         self.pos = 0
-        self.errors: list[CompileError] = []
+        self.errors = Errors()
 
     # ------------------------------------------------ places
 

@@ -7,7 +7,7 @@ from collections.abc import Collection
 from ...utils.collector import resting
 from ...utils.deep import deeply
 from ...utils.errors import ParseError, nearest
-from ..errors import raise_all
+from ..errors import Enough, Errors, raise_all
 from ..lexer import tokenize
 from ..span import SourceText
 from ..tree import ConstructorDef, Definition, ExternType, ModuleTree, TypeDef
@@ -38,18 +38,25 @@ def parse(
         NameError_: it is a name that means nothing.
     """
     source = text if isinstance(text, SourceText) else SourceText(text)
+    found: list[Errors] = []
+    tree = ModuleTree()
     with resting():
-        tokens = tokenize(source)
-        depth, deepest = tokens.depth
-        if depth > DEEPEST:
-            message = f"brackets nest more than {DEEPEST} deep"
-            raise ParseError(message, tokens.span(deepest, deepest).loc)
-        pool = read_pool(tokens)
-        parser = ModuleParser(tokens, pool, operators, base or ModuleTree())
-        tree = parser.module() if depth <= SHALLOW else deeply(parser.module)
-    errors = [*tokens.errors, *parser.errors]
-    if errors:
-        raise_all(errors)
+        try:
+            tokens = tokenize(source)
+            found.append(tokens.errors)
+            depth, deepest = tokens.depth
+            if depth > DEEPEST:
+                message = f"brackets nest more than {DEEPEST} deep"
+                raise ParseError(message, tokens.span(deepest, deepest).loc)
+            pool = read_pool(tokens)
+            parser = ModuleParser(tokens, pool, operators, base or ModuleTree())
+            found.append(parser.errors)
+            tree = parser.module() if depth <= SHALLOW else deeply(parser.module)
+        except Enough as enough:
+            if all(errors is not enough.errors for errors in found):  # of the tokens
+                found.append(enough.errors)
+    if any(found):
+        raise_all([error for errors in found for error in errors])
     return tree
 
 

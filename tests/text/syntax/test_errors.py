@@ -7,12 +7,15 @@ from __future__ import annotations
 
 import re
 import traceback
+import tracemalloc
 from pathlib import Path
 
 import pytest
 
 from myia_relay import CompileError, NameError_, ParseError, relay
+from myia_relay.text.lexer import tokenize
 from myia_relay.text.placement import placed
+from myia_relay.text.span import SourceText
 from myia_relay.text.syntax.items import parse
 from tests.text.syntax.ill_formed import ILL_FORMED, OPERATORS
 
@@ -93,7 +96,57 @@ def test_columns_count_characters():
 
 
 def test_many_errors_are_counted():
-    text = "def @f() {\n" + "".join(f"  let %x{i} = %y{i};\n" for i in range(50)) + "  1\n}"
+    text = "def @f() {{\n{}  1\n}}".format
     with pytest.raises(NameError_) as caught:
+        relay.parse_text(text("".join(f"  let %x{i} = %y{i};\n" for i in range(15))))
+    assert str(caught.value).count("also wrong") == 9 and "and 5 more" in str(caught.value)
+
+
+N = 10_000
+MANY = {
+    "characters": "def @f() { " + "$ " * N + "1 }",
+    "locals": "def @f() { (" + ", ".join(f"%x{k}" for k in range(N)) + ") }",
+    "globals": "def @f() { (" + ", ".join(f"@g{k}()" for k in range(N)) + ") }",
+    "operators": "def @f() { (" + ", ".join(f"op{k}(1)" for k in range(N)) + ") }",
+    "syntax": "".join(f"def @f{k}() {{ let ; 1 }}\n" for k in range(N)),
+    "types": "".join(f"def @f{k}(%x: int32) {{ add(%x, 1f) }}\n" for k in range(40)),
+    "arguments": "".join(f"def @f{k}(%x: int32) {{ negative(%x, %x) }}\n" for k in range(N)),
+    "no relay": "x y z\n" * N,
+}
+
+
+@pytest.mark.parametrize("text", MANY.values(), ids=MANY)
+def test_twenty_errors_are_enough(text):
+    with pytest.raises(CompileError) as caught:
         relay.parse_text(text)
-    assert str(caught.value).count("also wrong") == 9 and "and 40 more" in str(caught.value)
+    assert len(caught.value.notes) <= 12
+    assert text.startswith("x") or caught.value.notes[-1] == "and more: the first 20 were looked for"
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ('def @f() { "' + "a" * 1_000_000 + "\n }", "this text has no closing quote on its line"),
+        ('def @f() { "' + "\\n" * 200_000 + "\n }", "this text has no closing quote on its line"),
+        ("def @f() { %" + "a" * 1_000_000 + " }", "this name has more than 1000 characters"),
+        ("def @f() { %x" + "/a" * 20_000 + " }", "expected|has more|means nothing|not bound"),
+        ("def @f() { x" + ".a" * 20_000 + " }", "expected|has more|means nothing|operator"),
+        ("def @f() { " + "1" * 1_000_000 + " }", "this number has more than 1000 characters"),
+    ],
+    ids=["quote", "escapes", "name", "path", "dots", "number"],
+)
+def test_long_tokens_take_little_memory(text, message):
+    tracemalloc.start()
+    try:
+        with pytest.raises(CompileError, match=message) as caught:
+            relay.parse_text(text)
+        assert tracemalloc.get_traced_memory()[1] < 100e6
+    finally:
+        tracemalloc.stop()
+    assert len(str(caught.value)) < 20_000
+
+
+def test_long_texts_in_quotes():
+    tokens = tokenize(SourceText('"' + '\\"a' * 100_000 + '" "" "\\\\" "b'))
+    assert tokens.kinds[:3] == ["string"] * 3 and len(tokens.texts[0]) == 300_002 and tokens.texts[2] == '"\\\\"'
+    assert len(tokens.errors) == 1

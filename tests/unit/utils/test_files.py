@@ -11,6 +11,8 @@ from pathlib import Path
 
 import pytest
 
+from myia_relay import relay
+from myia_relay.model.checkpoint_io import load_safetensors
 from myia_relay.utils import files
 
 
@@ -92,6 +94,23 @@ def test_a_writer_that_is_killed(tmp_path):
     assert process.returncode == -signal.SIGKILL and len(list(tmp_path.iterdir())) == 1
     files.write_atomically(path, b"whole")
     assert [p.name for p in tmp_path.iterdir()] == ["file"]
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="no pipes with names here")
+@pytest.mark.parametrize(
+    "read",
+    [files.read_file, relay.from_onnx, relay.load_compiled, load_safetensors, relay.data.batches],
+    ids=["files", "onnx", "compiled", "parameters", "batches"],
+)
+def test_a_pipe_is_refused(tmp_path, read):
+    """To open one would wait for a writer, which may never come."""
+    if read is relay.from_onnx:
+        pytest.importorskip("onnx")
+    os.mkfifo(tmp_path / "pipe.npy")
+    with pytest.raises(OSError, match=r"this is a pipe, and no regular file"):
+        read(tmp_path / "pipe.npy")
+    with pytest.raises(OSError, match=r"no regular file"):
+        files.read_file("/dev/null")
 
 
 def test_cache_root(monkeypatch, tmp_path):
