@@ -15,9 +15,9 @@ from ..abstract.annotations import annotated_type
 from ..abstract.families import annotation_type
 from ..abstract.types import Array, Ref
 from ..infer.engine.dependencies import Dependency
-from ..infer.engine.drift import Unnumbered
+from ..infer.engine.drift import require_numbered
 from ..infer.engine.engine import Ambient, Engine
-from ..infer.engine.frames import Frame, parameter_key
+from ..infer.engine.frames import KEPT, Frame, Turn, parameter_key
 from ..infer.entry import new_engine
 from ..infer.transforms.model_gradients import model_key
 from ..infer.values.values import Dyn, Static, Val
@@ -81,6 +81,8 @@ class ModelSpec:
         recursive: call paths of recursions over trees.
         dependencies: the free names that the search read.
         bound: whether it belongs to one model, which is its function too: a loss calls that, not the function.
+        unrolled: functions whose recursion has a level for each known number, with layers of its own.
+        shared: what runs in loops, and has one set of parameters for all iterations: a block, or "" -> its layers.
     """
 
     function: Any
@@ -95,6 +97,8 @@ class ModelSpec:
     recursive: set[tuple] = field(default_factory=set)
     dependencies: list[Dependency] = field(default_factory=list)
     bound: ClassVar[bool] = False
+    unrolled: frozenset[Graph] = frozenset()
+    shared: list[tuple[str, list[str]]] = field(default_factory=list)
 
     def __reduce__(self) -> Any:
         return specification_again, (self.function, [(n, str(t)) for n, t in zip(self.names, self.types)])
@@ -118,6 +122,12 @@ class ModelSpec:
         if path not in self.draws:
             raise TypeError_(f"this dropout was not part of {self} when the model was made; make the model anew")
         return self.draws[path]
+
+    def start_over(self) -> None:
+        """Inference begins anew, in another way."""
+
+    def note_block(self, path: tuple, name: str, iteration: tuple) -> None:
+        """Write down that a function is called in loops, whose iterations share its layers."""
 
     def type_of(self, name: str) -> Array:
         """The type of a parameter, or of state."""
@@ -155,10 +165,36 @@ class Collector(ModelSpec):
     Attributes:
         counts: how many layers of a kind there are.
         calls: call path -> iterations of the loops around -> the shape of the result, and the operations.
+        blocks: call paths of functions that are called in loops, whose iterations share their layers -> name, iterations.
     """
 
     counts: dict[str, int] = field(default_factory=dict)
     calls: dict[Hashable, dict[tuple, tuple]] = field(default_factory=dict)
+    blocks: dict[tuple, tuple[str, set[tuple]]] = field(default_factory=dict)
+
+    def start_over(self) -> None:
+        for found in (self.names, self.types, self.inits, self.state, self.draws, self.by_path, self.recursive):
+            found.clear()
+        self.counts.clear()
+        self.calls.clear()
+        self.blocks.clear()
+
+    def note_block(self, path: tuple, name: str, iteration: tuple) -> None:
+        self.blocks.setdefault(path, (name, set()))[1].add(iteration)
+
+    def sharing(self) -> list[tuple[str, list[str]]]:
+        """See `ModelSpec.shared`."""
+        found: dict[tuple, tuple[str, list[str]]] = {}
+        for path, parts in self.by_path.items():
+            iterations = set(self.calls.get(path, ()))
+            if not isinstance(path, tuple) or not parts or not _several(path, iterations):
+                continue
+            layer = next(iter(parts.values())).split(".")[0]
+            # Of blocks in blocks the outermost one that is in the loop.
+            around = (path[:n] for n in range(1, len(path)) if path[:n] in self.blocks)
+            block = next((p for p in around if _several(p, self.blocks[p][1])), ())
+            found.setdefault(block, (self.blocks[block][0] if block else "", []))[1].append(layer)
+        return list(found.values())
 
     def note(self, path: Hashable, iteration: tuple, shape: tuple, count: Any) -> None:
         """Write down a call of a layer: the shape of its result and its operations."""
@@ -170,7 +206,7 @@ class Collector(ModelSpec):
         for path, found in self.by_path.items():
             calls = self.calls.get(path, {})
             # Where a loop was unrolled after all, the attempts that kept it do not count.
-            done = [c for i, c in calls.items() if None not in i] or list(calls.values())
+            done = [c for i, c in calls.items() if is_numbered(i)] or list(calls.values())
             if done and found:
                 parts = [name for name in found.values() if name not in self.state]
                 total: Any = 0
@@ -212,6 +248,19 @@ class Collector(ModelSpec):
         return found
 
 
+def is_numbered(iteration: tuple) -> bool:
+    """Whether all loops around are unrolled."""
+    return all(turn is not None and turn >= 0 for turn in iteration)
+
+
+def _several(path: tuple, iterations: set[tuple]) -> bool:
+    """Whether several iterations of loops of known length share what is called by a path."""
+    numbered = {i for i in iterations if is_numbered(i)} or iterations
+    own = max((len(step.iteration) for step in path if isinstance(step, Turn)), default=0)
+    rest = {i[own:] for i in numbered}
+    return all(None not in i for i in rest) and (len(rest) > 1 or any(KEPT in i for i in rest))
+
+
 def parameters(
     engine: Engine,
     frame: Frame,
@@ -247,12 +296,8 @@ def parameters(
             f"elsewhere {instead or f'give it its weight: relay.{kind}(x, weight, bias)'}"
         )
     iteration = frame.context.iteration
-    if unshared and None in iteration:
-        # A `for` over a known range is unrolled where it cannot stay a loop.
-        raise Unnumbered(
-            f"{what}: unshared=True gives each iteration a set of its own, and how many this loop has is not known at "
-            "compile time; loop over range(n) with a known n of at most 1,024, or over a tuple"
-        )
+    if unshared:
+        require_numbered(iteration, what)
     given = init if isinstance(init, dict) else dict.fromkeys(parts, init)
     for name in given:
         if name not in parts:
@@ -261,7 +306,7 @@ def parameters(
         if chosen is not None:
             parts = {**parts, name: replace(parts[name], init=initialiser(chosen, f"{what}: init"))}
     site = call_place(site)
-    found = scope.request((*frame.context.path, (site, iteration) if unshared else site), kind, parts)
+    found = scope.request((*frame.context.path, Turn(site, iteration) if unshared else site), kind, parts)
     return {
         part: Dyn(frame.implicit(parameter_key(scope, name), parts[part].type, name.replace(".", "_")))
         for part, name in found.items()
@@ -322,9 +367,11 @@ def discover(model: Any, parse: Callable) -> ModelSpec:
 
     entry = Graph(graph.name)
     values: list[Val] = [Dyn(entry.add_parameter(name, t)) for name, t in types]
-    program = new_engine(parse, compress).entry(Static(model), values, {}, entry, Ambient(models=((model, collector),)))
+    engine = new_engine(parse, compress)
+    program = engine.entry(Static(model), values, {}, entry, Ambient(models=((model, collector),)))
     spec = ModelSpec(model, collector.names, collector.types, collector.inits, collector.state, collector.draws)
     spec.by_path, spec.rows, spec.flops = collector.by_path, collector.table(), of_nodes(entry.nodes)
+    spec.unrolled, spec.shared = frozenset(g for g in engine.unrolled if g is not None), collector.sharing()
     spec.dependencies, spec.recursive = program.dependencies, collector.recursive
     return spec
 

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import functools
+import html
+import warnings
 from collections import OrderedDict
 from collections.abc import Callable, Mapping
 from typing import Any
@@ -48,6 +50,7 @@ class RelayModel(Remade):
         functools.update_wrapper(self, function, updated=())
         self._function = function
         self._spec: ModelSpec | None = None
+        self._told = False
 
     @property
     def __relay_model__(self) -> Callable:
@@ -64,6 +67,22 @@ class RelayModel(Remade):
                 problem = for_user(error, debugging())
             raise problem
         return self._spec
+
+    def tell_of_sharing(self, spec: ModelSpec) -> None:
+        """Warn, once, of functions with layers that loops call, and whose iterations share these though nothing says so."""
+        blocks = [(block, layers) for block, layers in spec.shared if block]
+        if not blocks or self._told:
+            return
+        self._told = True
+        block, layers = blocks[0]
+        others = f", and those of {', '.join(b for b, _ in blocks[1:])}" if blocks[1:] else ""
+        warnings.warn(
+            f"{getattr(self, '__name__', 'model')}: the iterations of a loop share the layers of {block} ({', '.join(layers)})"
+            f"{others}; "
+            f"{block}(..., unshared=True) gives each iteration its own, and unshared=False says that they share",
+            UserWarning,
+            stacklevel=3,
+        )
 
     def __call__(self, *args, **kwargs):
         name = getattr(self, "__name__", "model")
@@ -215,13 +234,28 @@ class Model(Advised):
             "  ".join(cell.rjust(w) if i > 1 else cell.ljust(w) for i, (cell, w) in enumerate(zip(row, widths)))
             for row in table
         ]
-        return "\n".join(line.rstrip() for line in lines)
+        return "\n".join(line.rstrip() for line in (*lines, *self._sharing()))
+
+    def _sharing(self) -> list[str]:
+        """The functions that loops call, and whose layers have one set of parameters."""
+        return [
+            f"{', '.join(layers)} of {block}: one set of parameters for all iterations of a loop; "
+            f"{block}(..., unshared=True) gives each its own"
+            for block, layers in self.spec.shared
+            if block
+        ]
 
     def _summary(self) -> list[list[str]]:
         """The rows of `summary`, and their head."""
         sizes = {name: array.size for name, array in self.params.items()}
+        shared = {layer for _, layers in self.spec.shared for layer in layers}
         rows = [
-            (name, show_shape(shape), f"{sum(sizes[p] for p in parts):,}", show_count(count))
+            (
+                f"{name} (shared in a loop)" if name in shared else name,
+                show_shape(shape),
+                f"{sum(sizes[p] for p in parts):,}",
+                show_count(count),
+            )
             for name, shape, parts, count in self.spec.rows
         ]
         counts = [count for _, _, _, count in self.spec.rows]
@@ -238,7 +272,8 @@ class Model(Advised):
         from ..debug.tables import html_table
 
         arrays = arrays_html("parameters and state", (*self.params.items(), *self.state.items()))
-        return f"<p><b>{repr(self)[1:-1]}</b></p>{html_table(self._summary())}{arrays}"
+        shared = "".join(f"<p>{html.escape(line)}</p>" for line in self._sharing())
+        return f"<p><b>{repr(self)[1:-1]}</b></p>{html_table(self._summary())}{shared}{arrays}"
 
     def save(self, path) -> None:
         """Write the parameters and the state to a safetensors file, whole or not at all."""
@@ -361,6 +396,7 @@ def create_model(fn: RelayModel, *, seed: int = 0, init: Any = None) -> Model:
     if not isinstance(fn, RelayModel):
         raise TypeError_(f"create_model needs a function decorated with @relay_model, not {fn!r}")
     spec = fn.specification()
+    fn.tell_of_sharing(spec)
     return Model(spec, initial_arrays(spec, seed, init))
 
 

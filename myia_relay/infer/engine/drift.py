@@ -45,6 +45,19 @@ class Unnumbered(TypeError_):
         return TypeError_(self.message, self.origin, *self.notes)
 
 
+def require_numbered(iteration: tuple[int | None, ...], what: str) -> None:
+    """Demand that the iterations of the loops around a call with `unshared=True` are known one by one.
+
+    Raises:
+        Unnumbered: one of them stays a loop. A `for` over a known range is unrolled then.
+    """
+    if any(turn is None or turn < 0 for turn in iteration):
+        raise Unnumbered(
+            f"{what}: unshared=True gives each iteration a set of its own, and how many this loop has is not known at "
+            "compile time; loop over range(n) with a known n of at most 1,024, or over a tuple"
+        )
+
+
 @contextmanager
 def undoing(frame: Frame, kind: type[Exception] = TypeDrift):
     """Undo what was emitted and written to cells inside, if the block is left by such an exception."""

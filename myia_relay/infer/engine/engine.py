@@ -162,6 +162,8 @@ class Engine:
         problem, spec, result, frame = self.passes(fn, args, kwargs, params, context)
         while problem is not None and another_way(self, problem):
             self.start_over(params, count)
+            for _, scope in context.models:
+                scope.start_over()
             problem, spec, result, frame = self.passes(fn, args, kwargs, params, context)
         if problem is not None:
             raise with_others(problem, self.ignored, again) if len(self.specs) <= LARGEST else problem

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, overload
+from typing import Any, NamedTuple, overload
 
 from ...abstract.types import INT, Type, tuple_of
 from ...ir.build import NO_CUTS, Builder, Cuts, Var
@@ -155,7 +155,8 @@ class Ambient:
         scope: the model function being run, or None outside of models.
         path: call sites from the model's root to here; names its parameters.
         training: whether layers train (see `model.layers`).
-        iteration: the iterations of the loops around here, for layers with `unshared=True`; None for a loop that is not unrolled.
+        iteration: the iterations of the loops around here, for layers with `unshared=True`; KEPT or None for a loop that is not
+            unrolled, of known or of unknown length.
         cuts: the places of the slices that are cut off where they reach beyond an axis (`ir.build.Cuts`).
     """
 
@@ -169,6 +170,28 @@ class Ambient:
     def draws(self) -> bool:
         """Whether layers that train draw numbers here, others in each iteration of a loop."""
         return self.training and any(spec.draws for _, spec in self.models)
+
+
+KEPT = -1
+"""In place of the number of an iteration, where a loop of known length stays one."""
+
+
+class Turn(NamedTuple):
+    """A step of a call path that is another one in each iteration of the loops around: of a call with `unshared=True`.
+
+    Attributes:
+        place: of the call.
+        iteration: see `Ambient.iteration`.
+    """
+
+    place: Any
+    iteration: tuple[int | None, ...]
+
+
+def shares(path: tuple, iteration: tuple[int | None, ...]) -> bool:
+    """Whether what is called by a path is one for several iterations of the loops around."""
+    own = max((len(step.iteration) for step in path if isinstance(step, Turn)), default=0)
+    return len(iteration) > own
 
 
 def parameter_key(spec: Any, name: str) -> Hashable:

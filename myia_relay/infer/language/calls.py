@@ -35,8 +35,9 @@ from ...utils.attributes import has_own, own_attribute
 from ...utils.errors import CompileError, TypeError_, nearest
 from ...utils.source import Origin
 from ..engine.cells import frozen
+from ..engine.drift import require_numbered
 from ..engine.engine import IN_PLACE, Ambient, Engine
-from ..engine.frames import Frame, emit, parameter_key, reach
+from ..engine.frames import Frame, Turn, emit, parameter_key, reach, shares
 from ..engine.iterators import refuse_captured
 from ..engine.unions import dispatch, first_choice, merged, without_choices
 from ..objects import data
@@ -44,7 +45,7 @@ from ..objects.advice import SYMBOLS, cannot_be_compiled, has_advice, is_known_f
 from ..objects.attributes import METHODS_OF_REFS
 from ..objects.instances import instance_made
 from ..objects.iterables import unwrapped
-from ..objects.leaves import lift
+from ..objects.leaves import lift, to_python
 from ..objects.list_methods import list_method, list_operator
 from ..objects.ranges import range_method, range_operator
 from ..objects.sequences import plain
@@ -277,8 +278,10 @@ async def call_static(engine: Engine, frame: Frame, value: Any, args, kwargs, or
 async def call_python(engine: Engine, frame: Frame, function, args, kwargs, origin: Origin, site) -> Val:
     """Call a plain Python function by its source."""
     graph = engine.source_of(function)
+    kwargs, unshared = own_parameters(frame, graph, kwargs)
     values = bind(engine, frame, graph, args, kwargs, None)
-    result = await engine.call_graph(frame, graph, values, (), origin, callee_context(frame, graph, values, site))
+    context = callee_context(frame, graph, values, site, unshared)
+    result = await engine.call_graph(frame, graph, values, (), origin, context)
     return received(engine, frame, graph, result, (args, kwargs), site)
 
 
@@ -286,13 +289,38 @@ async def call_closure(engine: Engine, frame: Frame, fn: ClosureVal, args, kwarg
     """Call a nested function."""
     env = frame.captured(fn)
     refuse_captured(fn.graph, [value for _, value in env])
+    kwargs, unshared = own_parameters(frame, fn.graph, kwargs)
     values = bind(engine, frame, fn.graph, args, kwargs, dict(env))
-    context = callee_context(frame, fn.graph, values, site)
+    context = callee_context(frame, fn.graph, values, site, unshared)
     result = await engine.call_graph(frame, fn.graph, values, env, origin, context)
     return received(engine, frame, fn.graph, result, (args, kwargs), site)
 
 
-def callee_context(frame: Frame, graph: Graph, values: list[Val], site) -> Ambient:
+def own_parameters(frame: Frame, graph: Graph, kwargs: dict[str, Val]) -> tuple[dict[str, Val], bool | None]:
+    """The keywords that a function takes, and what a call in a model says of its layers: `block(x, unshared=True)` gives each
+    iteration of the loops around parameters of its own, `False` lets them share, None says nothing.
+
+    Raises:
+        TypeError_: it is called outside of a model.
+    """
+    s = graph.signature
+    if "unshared" not in kwargs or s is None or s.kwarg is not None or "unshared" in s.names:
+        return kwargs, None
+    if frame.context.scope is None:
+        raise TypeError_(
+            f"{graph.name}(..., unshared=...): this gives each iteration of a loop parameters of its own, in a function decorated "
+            "with @relay_model"
+        )
+    kwargs = dict(kwargs)
+    unshared = to_python(kwargs.pop("unshared"), f"{graph.name}: unshared")
+    if not isinstance(unshared, bool):
+        raise TypeError_(f"{graph.name}: unshared is True or False, not {unshared!r}")
+    if unshared:
+        require_numbered(frame.context.iteration, graph.name)
+    return kwargs, unshared
+
+
+def callee_context(frame: Frame, graph: Graph, values: list[Val], site, unshared: bool | None = None) -> Ambient:
     """The context of a function called from here: inside a model the path is extended by the call site.
 
     Calls of a recursion over a tree, of which only a run knows how many there are, share the path of the outermost one.
@@ -307,7 +335,11 @@ def callee_context(frame: Frame, graph: Graph, values: list[Val], site) -> Ambie
         if found is not None:
             context.scope.recursive.add(found.context.path)
             return replace(context, path=found.context.path, iteration=found.context.iteration)
-    return replace(context, path=(*context.path, call_place(site)))
+    place = call_place(site)
+    path = (*context.path, Turn(place, context.iteration) if unshared else place)
+    if unshared is None and shares(path, context.iteration):
+        context.scope.note_block(path, graph.name, context.iteration)
+    return replace(context, path=path)
 
 
 async def call_model_function(engine: Engine, frame: Frame, model, args, kwargs, origin: Origin, site) -> Val:
@@ -318,9 +350,12 @@ async def call_model_function(engine: Engine, frame: Frame, model, args, kwargs,
     """
     context = frame.context
     graph = engine.source_of(model.__relay_model__)
+    unshared = None
+    if context.scope is not None:
+        kwargs, unshared = own_parameters(frame, graph, kwargs)
     values = bind(engine, frame, graph, args, kwargs, None)
     if context.scope is not None:
-        context = callee_context(frame, graph, values, site)
+        context = callee_context(frame, graph, values, site, unshared)
     else:
         scope = dict(context.models).get(model)
         if scope is None:
@@ -329,6 +364,7 @@ async def call_model_function(engine: Engine, frame: Frame, model, args, kwargs,
                 f"model = relay.create_model({graph.name}), then call model(x), or relay.grad(model, loss, args) "
                 "on a function that calls it"
             )
+        engine.unrolled |= scope.unrolled
         context = Ambient(context.models, scope, (), context.training, cuts=context.cuts)
         if context.draws():
             frame = apart(frame, scope)

@@ -83,12 +83,13 @@ async def generalise(
 
 
 def region_with_parameters(
-    frame: Frame, name: str, treedefs: list[TreeDef], names, extra: list
+    frame: Frame, name: str, treedefs: list[TreeDef], names, extra: list, turn: int | None = None
 ) -> tuple[Frame, list, list[Val]]:
-    """A region whose first parameters are `extra` types, then the leaves of carried values."""
+    """A region whose first parameters are `extra` types, then the leaves of carried values; `turn` is KEPT in a loop whose length
+    is known."""
     region = frame.region(name)
     if frame.context.scope is not None:
-        region.context = replace(frame.context, iteration=(*frame.context.iteration, None))
+        region.context = replace(frame.context, iteration=(*frame.context.iteration, turn))
     firsts = [region.graph.add_parameter(n, t, region.builder.origin) for n, t in extra]
     values = []
     for treedef, label in zip(treedefs, names, strict=True):

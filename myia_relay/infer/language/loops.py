@@ -28,7 +28,7 @@ from ..engine.cells import MoreCells, carrying, changed_in_loop, open_iteration
 from ..engine.conform import widened
 from ..engine.drift import Exhausted, TypeDrift, Unnumbered, settling, undoing
 from ..engine.engine import Engine, conform
-from ..engine.frames import Frame, emit, raising, reach
+from ..engine.frames import KEPT, Frame, emit, raising, reach
 from ..engine.unions import dispatch
 from ..objects.arithmetic import arithmetic
 from ..objects.iterables import Walk, walk
@@ -533,7 +533,11 @@ async def _stable_counted(engine, frame, node, steps: Walk, init, names, cells, 
 
     async def attempt(carried):
         frame.at(node.origin)
-        iteration, (index,), values = region_with_parameters(frame, "for", carried, names, [("i", INT)])
+        turn = None
+        if steps.start.known and steps.stop.known and steps.step.known:
+            count = len(range(steps.start.known_value, steps.stop.known_value, steps.step.known_value))
+            turn = KEPT if count > 1 else 0
+        iteration, (index,), values = region_with_parameters(frame, "for", carried, names, [("i", INT)], turn)
         mark_each(engine, init, values)
         iteration.at(node.origin)
 

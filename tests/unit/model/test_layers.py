@@ -711,6 +711,196 @@ class TestUnshared:
             self.names(while_)
 
 
+def stack(x, n):
+    return x if n == 0 else stack(relay.linear(x, 4), n - 1)
+
+
+def behind(x, n):
+    return x if n == 0 else relay.tanh(relay.linear(behind(x, n - 1), 4))
+
+
+@relay_model
+def stacked(x: Tensor[Float, 4]):
+    return stack(x, 3)
+
+
+@relay_model
+def stacked_behind(x: Tensor[Float, 4]):
+    return behind(x, 3)
+
+
+class TestRecursionOfKnownDepth:
+    @pytest.mark.parametrize("function", [stacked, stacked_behind])
+    def test_it_has_the_layers_that_it_calls(self, function, executor):
+        model = relay.create_model(function, init=0.5)
+        assert list(model.params) == [f"linear_{k}.{p}" for k in range(3) for p in ("weight", "bias")]
+        assert model.num_params == 60 and len(model.summary().splitlines()) == 5 + (function is stacked_behind)
+        x = wanted = normal(4).astype(np.float32)
+        for k in range(3):
+            wanted = model.params[f"linear_{k}.weight"] @ wanted + model.params[f"linear_{k}.bias"]
+            wanted = np.tanh(wanted) if function is stacked_behind else wanted
+        np.testing.assert_allclose(relay(executor=executor)(lambda m, x: m(x))(model, x), wanted, rtol=1e-5)
+
+        @relay(executor=executor)
+        def loss(x):
+            return np.sum(function(x) ** 2)
+
+        gradients = relay.grad(model, loss, (x,))
+        assert list(gradients) == list(model.params) and all(np.any(g != 0) for g in gradients.values())
+        batch = relay(executor=executor)(lambda m, xs: relay.vmap(m)(xs))(model, np.stack([x, x]))
+        np.testing.assert_allclose(batch, np.stack([wanted, wanted]), rtol=1e-5)
+
+    def test_it_trains(self):
+        model = relay.create_model(stacked, init="xavier_uniform", seed=1)
+
+        @relay(executor="interpreter")
+        def loss(x, y):
+            return relay.mse_loss(stacked(x), y)
+
+        x = normal(8, 4).astype(np.float32)
+        history = relay.fit(model, loss, (x, 0.5 * x), epochs=3, batch_size=4, verbose=False)
+        assert history["loss"][-1] < history["loss"][0]
+
+
+def dense(x):
+    return relay.relu(relay.linear(x, 4))
+
+
+@relay_model
+def normed(x):
+    return relay.batch_norm(relay.linear(x, 4, no_bias=True), axis=0)
+
+
+class TestBlocks:
+    """Functions with layers that a loop calls."""
+
+    def model(self, function):
+        return relay.create_model(relay_model(function), init=0.5)
+
+    def test_they_share_and_say_so(self):
+        def shared(x: Tensor[Float, 4]):
+            for _ in range(3):
+                x = dense(x)
+            return x
+
+        function = relay_model(shared)
+        message = (
+            r"shared: the iterations of a loop share the layers of dense \(linear_0\); dense\(\.\.\., unshared=True\)"
+        )
+        with pytest.warns(UserWarning, match=message) as caught:
+            model = relay.create_model(function)
+        assert [w.filename for w in caught] == [__file__] and model.num_params == 20
+        relay.create_model(function)  # once is enough
+        line = "linear_0 of dense: one set of parameters for all iterations of a loop; dense(..., unshared=True) gives each its own"
+        assert model.summary().splitlines()[-1] == line and "unshared=True" in model._repr_html_()
+
+    def test_the_warning_is_answered(self):
+        def meant(x: Tensor[Float, 4]):
+            for _ in range(3):
+                x = dense(x, unshared=False)
+            return x
+
+        model = self.model(meant)
+        assert model.num_params == 20 and "linear_0 (shared in a loop)  (4,)" in model.summary()
+
+    def test_layers_and_loops_of_unknown_length_share_without_a_warning(self):
+        def direct(x: Tensor[Float, 4]):
+            for _ in range(3):
+                x = relay.linear(x, 4)
+            return x
+
+        def unknown(x: Tensor[Float, 4]):
+            while np.sum(x) > 9:
+                x = dense(x)
+            return x
+
+        def once(x: Tensor[Float, 4]):
+            for f in (dense, normed):
+                x = f(x)
+            for _ in range(1):
+                x = dense(x)
+            return x
+
+        assert "linear_0 (shared in a loop)  (4,)" in self.model(direct).summary()
+        assert "shared" not in self.model(unknown).summary()
+        assert self.model(once).num_params == 20 + 16 + 8 + 20
+
+    def test_unshared(self, executor):
+        def loop(x: Tensor[Float, 4]):
+            for _ in range(3):
+                x = dense(x, unshared=True)
+            return x
+
+        model = self.model(loop)
+        assert list(model.params) == [f"linear_{k}.{p}" for k in range(3) for p in ("weight", "bias")]
+        x = wanted = normal(4).astype(np.float32)
+        for k in range(3):
+            wanted = np.maximum(model.params[f"linear_{k}.weight"] @ wanted + model.params[f"linear_{k}.bias"], 0)
+        np.testing.assert_allclose(relay(executor=executor)(lambda m, x: m(x))(model, x), wanted, rtol=1e-5)
+        assert "shared" not in model.summary()
+
+    def test_unshared_of_all_kinds(self):
+        def nested(x: Tensor[Float, 4]):
+            def inner(y):
+                for _ in range(2):
+                    y = dense(y, unshared=True)
+                return relay.linear(y, 4, no_bias=True)
+
+            for _ in range(3):
+                x = inner(x, unshared=True)
+            return x
+
+        def listed(x: Tensor[Float, 4]):
+            block = lambda y: relay.linear(y, 2, no_bias=True)  # noqa: E731
+            return np.concatenate([block(x, unshared=True) for _ in range(3)])
+
+        def sizes(x: Tensor[Float, 4]):
+            def widened(y, n):
+                return relay.linear(y, n, no_bias=True)
+
+            for n in (3, 5, 2):
+                x = widened(x, n, unshared=True)
+            return x
+
+        assert self.model(nested).num_params == 3 * (2 * 20 + 16)
+        assert self.model(listed).num_params == 3 * 8
+        assert self.model(sizes).num_params == 12 + 15 + 10
+
+    def test_state_and_drawing(self):
+        def net(x: Tensor[Float, (8, 4)]):
+            for _ in range(2):
+                x = relay.dropout(normed(x, unshared=True), 0.5)
+            return x
+
+        function = relay_model(net)
+        model = relay.create_model(function)
+        assert list(model.state) == [f"batch_norm_{k}.running_{p}" for k in range(2) for p in ("mean", "var")]
+        model(normal(8, 4).astype(np.float32), training=True)
+        first, second = (model.state[f"batch_norm_{k}.running_mean"] for k in range(2))
+        assert np.any(first != 0) and not np.array_equal(first, second)
+
+    def test_refused(self):
+        def unknown(x: Tensor[Float, 4]):
+            while np.sum(x) > 0:
+                x = dense(x, unshared=True)
+            return x
+
+        def no_bool(x: Tensor[Float, 4]):
+            return dense(x, unshared=3)
+
+        with pytest.raises(TypeError_, match="dense: unshared=True gives each iteration .* not known"):
+            self.model(unknown)
+        with pytest.raises(TypeError_, match="dense: unshared is True or False, not 3"):
+            self.model(no_bool)
+        with pytest.raises(TypeError_, match=r"this gives each iteration of a loop .* @relay_model"):
+            relay(executor="interpreter")(lambda x: dense(x, unshared=True))(np.ones(4))
+
+        def own(x, unshared):
+            return x * unshared
+
+        assert relay(executor="interpreter")(lambda x: own(x, unshared=3.0))(2.0) == 6.0
+
+
 IMPORTS = """
 from myia_relay.model.hidden import Weight
 from myia_relay.model.init import ones
