@@ -139,11 +139,6 @@ def _same_class(values: Sequence, kind: type) -> None:
         raise Uneven(position, f"is a {type(values[position]).__name__}, and the first one a {kind.__name__}")
 
 
-def _class(value: Any) -> Any:
-    """The class of a value, of which the type checker shall not think that it is one of those that come first."""
-    return type(value)
-
-
 def _column(values: list) -> ListColumn:
     """The column of a list that is not empty.
 
@@ -151,7 +146,7 @@ def _column(values: list) -> ListColumn:
         Uneven: its entries do not have one type.
     """
     first = values[0]
-    kind = _class(first)
+    kind = type(first)
     if kind in NUMBERS:
         return ListColumn(NUMBERS[kind], numbers(values))
     if kind is tuple or kind is list:
@@ -182,10 +177,11 @@ def _column(values: list) -> ListColumn:
             position = next(k for k, v in enumerate(values) if tuple(v) != names)
             raise Uneven(position, f"has the keys {list(values[position])}, and the first one {list(names)}")
         return _structures("dict", names, None, _taken(operator.itemgetter, names, values), len(names))
-    if isinstance(first, tuple) and hasattr(kind, "_fields"):
-        return _structures("record", kind._fields, kind, list(map(tuple, values)), len(kind._fields))
-    if hasattr(kind, "__dataclass_fields__") and kind.__dataclass_params__.frozen:
-        names = tuple(kind.__dataclass_fields__)
+    names = getattr(kind, "_fields", None) if isinstance(first, tuple) else None
+    if names is not None:
+        return _structures("record", names, kind, list(map(tuple, values)), len(names))
+    if getattr(getattr(kind, "__dataclass_params__", None), "frozen", False):
+        names = tuple(getattr(kind, "__dataclass_fields__"))  # noqa: B009
         return _structures("record", names, kind, _taken(operator.attrgetter, names, values), len(names))
     raise Uneven(0, f"is a {kind.__name__}")
 

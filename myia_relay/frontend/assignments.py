@@ -8,11 +8,12 @@ from collections.abc import Sequence
 
 from ..ir import syntax
 from ..ir.node import Apply, Constant, Graph, Node
+from ..library.in_place import set_shape
 from . import ownership
 from .context import STATEMENTS, ParseContext, handles
 from .entries import changed_variable, indices_of, note_holders, put_back, taken
 from .functions import annotation, closure, note_refusal, triangular
-from .objects import IN_PLACE, applies
+from .objects import IN_PLACE, applies, row_of_array
 from .procedures import keep_added
 from .text import scope as scopes
 from .text.scope import appended
@@ -141,6 +142,8 @@ def bind_target(p: ParseContext, target: ast.AST, value: Node, source: ast.AST |
         levels = taken(p, target, p.load(base.id, base), indices[:-1])
         new = put_back(p, target, levels, indices, value)
         change(p, base.id, target, syntax.setitem, levels[0], indices[0], new, stored=(value,))
+    elif (base := scopes.reshaped_array(target)) is not None and p.is_local(base.id):
+        change(p, base.id, target, syntax.change_array, p.load(base.id, base), Constant(set_shape), value)
     elif isinstance(target, ast.Attribute):
         of = ast.unparse(target.value)
         bound_to = f"{of} = " if isinstance(target.value, ast.Name) and of != "self" else ""
@@ -211,6 +214,7 @@ def change(
     *args: Node,
     keywords: tuple[str, ...] = (),
     stored: Sequence[Node] = (),
+    attrs: dict[str, object] | None = None,
 ) -> None:
     """Rebind a variable to its value changed by `op`; refused if something else can see the old value.
 
@@ -223,8 +227,9 @@ def change(
         *args: what else `op` takes.
         keywords: the names of the last of these.
         stored: what is put into it.
+        attrs: of the operation.
     """
-    node = p.apply(op, old, *args, at=at, attrs={"name": name}, keywords=keywords)
+    node = p.apply(op, old, *args, at=at, attrs={"name": name, **(attrs or {})}, keywords=keywords)
 
     if op is syntax.list_append:
         advice = f"write {name} = [*{name}, value], or copy it before: {name} = {name}.copy()"
@@ -240,8 +245,11 @@ def change(
 
     def report(reasons: list[ownership.Conflict]) -> None:
         node.attrs["shared"] = noted = []
+        reshaped = args and isinstance(function := args[0], Constant) and function.value is set_shape
         for reason, other, kinds, confirm in reasons:
-            if kinds == ownership.ARRAYS and op is syntax.list_append:
+            if kinds == ownership.ARRAYS and (reshaped or op is syntax.list_append):
+                continue  # what shares memory with an array does not get its shape
+            if other is not None and reshaped and _are_rows(p, old, other):
                 continue
             message = refusal(reason)
             if other is None and kinds == ownership.KINDS and confirm is None:
@@ -250,6 +258,12 @@ def change(
 
     ownership.check(p, name, old, report, stored=stored)
     bind(p, name, node, at)
+
+
+def _are_rows(p: ParseContext, one: Node, other: Node) -> bool:
+    """Whether two values are different rows of one array, or rows of two."""
+    first, second = row_of_array(p, one), row_of_array(p, other)
+    return first is not None and second is not None and first != second
 
 
 def change_list(
@@ -449,7 +463,8 @@ def append(p: ParseContext, stmt: ast.Expr) -> bool:
 
 
 def update_array(p: ParseContext, stmt: ast.Expr) -> bool:
-    """`np.add.at(x, i, v)`  =>  `x = update_at(x, i, v, np.add)`; `np.copyto(x, y)`  =>  `x = change_array(x, np.copyto, y)`.
+    """`np.add.at(x, i, v)`  =>  `x = update_at(x, i, v, np.add)`; `np.copyto(x, y)`  =>  `x = change_array(x, np.copyto, y)`;
+    `np.add(y, z, out=x)`  =>  `x = change_array(x, np.add, y, z)`.
 
     Returns whether the statement is one of these.
     """
@@ -457,24 +472,33 @@ def update_array(p: ParseContext, stmt: ast.Expr) -> bool:
     if target is None:
         return False
     assert isinstance(call, ast.Call)
-    parts = [*call.args[1:], *[k.value for k in call.keywords]]
+    named = [k for k in call.keywords if k.value is not target]
+    # The array for the result is one of the arguments, and may be another one, too: `np.add(x, y, x)`.
+    positional = call.args[1:] if scopes.result_array(call) is None else [a for a in call.args if a is not target]
+    parts = [*positional, *[k.value for k in named]]
     if any(isinstance(part, ast.Starred) for part in parts) or any(k.arg is None for k in call.keywords):
         raise p.refuse("the arguments of a function that changes an array are written one by one", call)
     base = changed_variable(p, target)
     if base.id in p.procedures.mutated(parts) | scopes.bindings(parts):
         raise p.refuse(READ_BEFORE.format(name=base.id), call)
-    old, keywords = p.load(base.id, base), tuple(str(k.arg) for k in call.keywords)
+    old, keywords = p.load(base.id, base), tuple(str(k.arg) for k in named)
     indices = indices_of(p, target) if isinstance(target, ast.Subscript) else []
     *levels, old = taken(p, target, old, indices) if isinstance(target, ast.Subscript) else [old]
+    out = ""
     if isinstance(call.func, ast.Attribute) and call.func.attr == "at":
         op, ufunc = syntax.update_at, p.expr(call.func.value)
         args = [*[*map(p.expr, parts), Constant(None)][:2], ufunc]
     else:
         op, args = syntax.change_array, [p.expr(call.func), *map(p.expr, parts)]
+        if len(named) < len(call.keywords):
+            out = "keyword"
+        elif scopes.result_array(call) is not None:
+            out = "positional"
     p.used(0)
     if isinstance(target, ast.Subscript):
-        new = p.apply(op, old, *args, at=call, attrs={"name": base.id, "shared": (), "back": True}, keywords=keywords)
+        attrs = {"name": base.id, "shared": (), "back": True, "out": out}
+        new = p.apply(op, old, *args, at=call, attrs=attrs, keywords=keywords)
         change(p, base.id, call, syntax.setitem, levels[0], indices[0], put_back(p, target, levels, indices, new))
     else:
-        change(p, base.id, call, op, old, *args, keywords=keywords)
+        change(p, base.id, call, op, old, *args, keywords=keywords, attrs={"out": out})
     return True

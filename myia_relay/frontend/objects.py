@@ -235,7 +235,7 @@ def sources_of(p: ParseFacts, node: Node) -> Sources:
     if value in SAME:  # an operator in place
         return Sources(same=args[:1], given=args[1:])
     if value in PART:
-        return Sources(part=args[:1])
+        return Sources() if _is_grid(node) else Sources(part=args[:1])
     if isinstance(value, Graph):
         return Sources(given=(fn, *args))
     name = _called_name(node)
@@ -323,9 +323,34 @@ def _is_array(p: ParseFacts, node: Node, copies: bool) -> bool:
             stack.append(top.args[1 if fn.value is syntax.check_bound else 0])
         elif (receiver := copied_by_method(top)) is not None:
             stack.extend(() if copies else (receiver,))
-        elif not (isinstance(fn, Apply) and applies(fn, (getattr,)) and _is_named(fn.args[1], _NEW_ARRAYS)):
+        elif not _is_grid(top) and not (
+            isinstance(fn, Apply) and applies(fn, (getattr,)) and _is_named(fn.args[1], _NEW_ARRAYS)
+        ):
             return False
     return True
+
+
+def _is_grid(node: Node) -> bool:
+    """Whether a value is an array that indexing makes: `np.mgrid[0:3, 0:4]`."""
+    if not applies(node, (operator.getitem,)) or not applies(of := node.args[0], (getattr,)):
+        return False
+    return _is_named(of.args[1], _GRIDS) and isinstance(of.args[0], Constant)
+
+
+_GRIDS = frozenset(("mgrid", "r_", "c_"))
+
+
+def row_of_array(p: ParseFacts, node: Node) -> tuple[Node, Any] | None:
+    """Which array of the program's own a value is a row of, by unpacking, and which row; None where it is none.
+
+    Rows are different objects, though they share the memory of the array.
+    """
+    row = origin_of(p, node)
+    if applies(row, (operator.getitem,)) and applies(whole := row.args[0], (syntax.unpack,)):
+        at = row.args[1]
+        if isinstance(at, Constant) and is_array(p, whole.args[0]):
+            return origin_of(p, whole.args[0]), at.value
+    return None
 
 
 DEEPEST = 3  # levels of nesting that are distinguished

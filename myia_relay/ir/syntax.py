@@ -72,8 +72,9 @@ update_at = Syntax(
 )
 change_array = Syntax(
     "change_array",
-    "(x, function, *arguments), attrs shared, keywords -> x after a NumPy function that changes its first argument; a local that "
-    "nothing else sees. Any other function is called, and x stays as it is",
+    "(x, function, *arguments), attrs shared, keywords -> x after a NumPy function that changes its first argument, or is given x "
+    "for its result (attrs out: 'keyword' or 'positional'); a local that nothing else sees. Any other function is called, "
+    "and x stays as it is",
 )
 take_entry = Syntax(
     "take_entry",

@@ -67,7 +67,13 @@ def copyto(dst, src, where=True):
     return out
 
 
+def set_shape(x, shape):
+    """`x.shape = shape`."""
+    return np.reshape(x, shape)
+
+
 CHANGING: dict[Callable, Callable] = {
-    getattr(np, function.__name__): function for function in (put_along_axis, fill_diagonal, copyto)
+    set_shape: set_shape,
+    **{getattr(np, function.__name__): function for function in (put_along_axis, fill_diagonal, copyto)},
 }
 """A function that changes its first argument -> one that returns it changed, and can be compiled."""

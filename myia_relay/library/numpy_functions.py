@@ -41,6 +41,31 @@ def signbit(x):
     return np.copysign(1.0, x) < 0
 
 
+def gcd(x1, x2):
+    """np.gcd: Euclid's algorithm, on all entries at once.
+
+    Raises:
+        TypeError: the operands are no integers.
+    """
+    a, b = np.asarray(x1), np.asarray(x2)
+    kind = np.result_type(x1, x2)
+    if a.dtype.kind not in "iu" or b.dtype.kind not in "iu":
+        unsupported("np.gcd and np.lcm take integers")
+    zeros = np.zeros_like(a + b, dtype=kind)
+    a, b = np.abs(a.astype(kind) + zeros), np.abs(b.astype(kind) + zeros)
+    while np.any(b != 0):
+        rest = np.where(b == 0, 0, a % np.where(b == 0, 1, b)).astype(kind)
+        a, b = np.where(b == 0, a, b).astype(kind), rest
+    return a[()]
+
+
+def lcm(x1, x2):
+    """np.lcm."""
+    divisor = np.asarray(gcd(x1, x2))
+    part = np.asarray(x1).astype(divisor.dtype) // np.where(divisor == 0, 1, divisor).astype(divisor.dtype)
+    return np.abs(part * np.asarray(x2).astype(divisor.dtype))[()]
+
+
 def isneginf(x):
     """np.isneginf."""
     return np.isinf(x) & (np.asarray(x) < 0)[()]
@@ -313,7 +338,7 @@ def correlate(a, v, mode="valid"):
 SOURCES: dict[Callable, Callable] = {
     getattr(np, function.__name__): function
     for function in (
-        *(fmax, fmin, sinc, signbit, angle, isneginf, isposinf, array_equal, allclose),
+        *(fmax, fmin, gcd, lcm, sinc, signbit, angle, isneginf, isposinf, array_equal, allclose),
         *(append, rot90, cross, polyval, vander, interp, convolve, correlate),
     )
 }

@@ -207,8 +207,7 @@ def test_many_rows_of_a_named_size():
 def test_what_is_refused():
     refusals = (
         (lambda x, n: np.fft.fft(x[:n]), "length of the transform must be known"),
-        (lambda x, n: np.sqrt(x * 1j), "Complex"),
-        (lambda x, n: (x * 1j) ** x, "integers only"),
+        (lambda x, n: np.arcsin(x * 1j), "Complex"),
         (lambda x, n: np.fft.rfft(x * 1j), "takes real arrays"),
         (lambda x, n: x * 1j < 1j, "<"),
     )

@@ -106,12 +106,30 @@ def changed(node: ast.AST) -> ast.Name | None:
 UFUNCS = frozenset(name for name, value in vars(np).items() if isinstance(value, np.ufunc))
 
 
+OPERANDS = {name: value.nin for name, value in vars(np).items() if isinstance(value, np.ufunc) and value.nout == 1}
+"""The numbers of operands of NumPy's universal functions: one argument more is the array for the result."""
+WITH_OUT = frozenset((*OPERANDS, *"clip cumprod cumsum dot max mean min prod std sum take trace var".split()))
+"""NumPy functions that take the array for the result as `out=`."""
 CHANGING_FUNCTIONS = frozenset(("put_along_axis", "fill_diagonal", "copyto"))
 """NumPy functions that change their first argument."""
 
 
+def result_array(call: ast.AST) -> ast.expr | None:
+    """The `z` of `np.add(x, y, z)` and `np.add(x, y, out=z)`."""
+    match call:
+        case ast.Call(func=ast.Attribute(value=ast.Name(), attr=name), args=args, keywords=keywords):
+            given = [k.value for k in keywords if k.arg == "out"] if name in WITH_OUT else []
+            if not given and len(args) == OPERANDS.get(name, -1) + 1:
+                given = args[-1:]
+            if given and isinstance(given[0], ast.Name | ast.Subscript):
+                return given[0]
+    return None
+
+
 def updated_array(stmt: ast.AST) -> ast.expr | None:
-    """The `x` of a statement `np.add.at(x, i, v)`, `np.negative.at(x, i)` or `np.copyto(x, y)`: an assignment to a part of it."""
+    """The `x` of a statement that assigns to a part of it: `np.add.at(x, i, v)`, `np.negative.at(x, i)`, `np.copyto(x, y)`,
+    `np.add(y, z, out=x)`.
+    """
     match stmt:
         case ast.Expr(
             value=ast.Call(
@@ -127,6 +145,16 @@ def updated_array(stmt: ast.AST) -> ast.expr | None:
             )
         ) if name in CHANGING_FUNCTIONS:
             return target
+        case ast.Expr(value=ast.Call() as call):
+            return result_array(call)
+    return None
+
+
+def reshaped_array(target: ast.AST) -> ast.Name | None:
+    """The `x` of the target `x.shape`, which we treat as an assignment to `x`."""
+    match target:
+        case ast.Attribute(value=ast.Name() as base, attr="shape", ctx=ast.Store()):
+            return base
     return None
 
 
@@ -144,6 +172,8 @@ def mutated(nodes: Iterable[ast.AST]) -> set[str]:
         target = updated_array(node)
         if target is not None and isinstance(whole := base_of(target), ast.Name):
             out.add(whole.id)
+        if (base := reshaped_array(node)) is not None:
+            out.add(base.id)
         if isinstance(node, COMPREHENSIONS):
             continue
         if isinstance(node, ast.Subscript) and isinstance(node.ctx, (ast.Store, ast.Del)):

@@ -23,9 +23,11 @@ from ...abstract.families import family_of
 from ...abstract.types import Array, List, Ref, Scalar
 from ...ir.node import Apply, Graph
 from ...ir.syntax import call_place
-from ...library.complex_numbers import COMPLEX, Complex
+from ...library.complex_numbers import COMPLEX, OF_DTYPE, OF_SEQUENCES, REAL, Complex, array_of, number_of, part_dtype
+from ...library.index_grids import GRIDS, Points, Stretch
 from ...library.joining import LISTED, OF_ARRAYS
 from ...library.sources import SOURCES
+from ...library.ufunc_methods import GENERAL, OWN
 from ...prims.api.numpy_api import IMPLEMENTATIONS, METHODS
 from ...prims.api.numpy_elementwise import own
 from ...prims.api.operators import OPERATORS
@@ -73,6 +75,7 @@ from ..values.values import (
     Iter,
     Raised,
     Seq,
+    SliceVal,
     Static,
     TaggedUnion,
     Val,
@@ -190,6 +193,12 @@ async def call_static(engine: Engine, frame: Frame, value: Any, args, kwargs, or
         if value in CONSUMERS:
             args = [unwrapped(a) for a in args]
         return await handler(engine, frame, args, kwargs, origin, site)
+    if (
+        value is operator.getitem
+        and isinstance(args[0], Static)
+        and (grid := GRIDS.get(type(args[0].value))) is not None
+    ):
+        return await call_python(engine, frame, grid, grid_parts(args[1]), {}, origin, site)
     if not kwargs and (lookup(OPERATORS, value) is not None or lookup(STRUCTURAL, value)):
         own = await operator_method(engine, frame, value, args, origin, site) if args else None
         if own is None and any(is_run_time(a) for a in args):
@@ -199,12 +208,20 @@ async def call_static(engine: Engine, frame: Frame, value: Any, args, kwargs, or
         if own is None and not args:
             return frame.constant(value())  # `int()`, `float()`
         return operate(engine, frame, value, args) if own is None else own
-    if (
-        any(isinstance(a, Seq) and a.cls is Complex for a in args)
-        and (of_complex := lookup(COMPLEX, value)) is not None
-    ):
-        made = await call_python(engine, frame, of_complex, args, kwargs, origin, site)
+    if isinstance(value, Hashable) and value in REAL and (made := with_part_dtype(args, kwargs, True)) is not None:
+        # Called here, not in a function: sizes that a value decides are the same in both parts, and known to the caller.
+        part = await call_static(engine, frame, value, *made, origin, site)
+        zeros = await call_static(engine, frame, np.zeros_like, [part], {}, origin, site)
+        return Seq("record", (part, zeros), ("real", "imag"), Complex)
+    if (found := complex_function(value, args, kwargs)) is not None:
+        made = await call_python(engine, frame, found[0], found[1], found[2], origin, site)
         return copied(frame, made) if value in (np.array, np.copy) else made
+    if isinstance(value, BuiltinFunctionType) and isinstance(ufunc := value.__self__, np.ufunc):
+        method = OWN.get((ufunc, value.__name__))
+        if method is not None:
+            return await call_python(engine, frame, method, args, kwargs, origin, site)
+        if (general := GENERAL.get(value.__name__)) is not None and ufunc.nin == 2 and ufunc.nout == 1:
+            return await call_python(engine, frame, general, [Static(ufunc), *args], kwargs, origin, site)
     if (
         args
         and isinstance(args[0], Dyn)
@@ -273,6 +290,76 @@ async def call_static(engine: Engine, frame: Frame, value: Any, args, kwargs, or
     if not callable(value):
         raise TypeError_(f"'{type(value).__name__}' object is not callable")
     raise TypeError_(cannot_be_compiled(value))
+
+
+def complex_function(
+    value: Any, args: list[Val], kwargs: dict[str, Val]
+) -> tuple[Any, list[Val], dict[str, Val]] | None:
+    """The function that a call of NumPy means where it is given complex numbers or a complex dtype, and what that is given."""
+    if value is complex:
+        return number_of, args, kwargs
+    if (made := lookup(OF_DTYPE, value)) is not None and (changed := with_part_dtype(args, kwargs)) is not None:
+        return made, *changed
+    if any(isinstance(a, Seq) and a.cls is Complex for a in args):
+        function = lookup(COMPLEX, value)
+        return None if function is None else (function, args, kwargs)
+    if args and (function := lookup(OF_SEQUENCES, value)) is not None and holds_complex(args[0]):
+        return function, args, kwargs
+    return None
+
+
+def with_part_dtype(
+    args: list[Val], kwargs: dict[str, Val], like: bool = False
+) -> tuple[list[Val], dict[str, Val]] | None:
+    """Arguments in which a complex dtype has become that of the parts, by name; None where there is none.
+
+    Args:
+        args, kwargs: of a function of NumPy.
+        like: whether a complex first argument says that the result is complex; it becomes its real part.
+    """
+    first = args[0] if args else None
+    if like and isinstance(first, Seq) and first.cls is Complex:
+        args = [first.elems[0], *args[1:]]
+        if len(args) == 1 and "dtype" not in kwargs:
+            return args, kwargs
+    for position, arg in enumerate(args[1:], 1):
+        if isinstance(arg, Static) and (part := part_dtype(arg.value)) is not None:
+            return [*args[:position], *args[position + 1 :]], {**kwargs, "dtype": Static(part)}
+    dtype = kwargs.get("dtype")
+    if isinstance(dtype, Static) and (part := part_dtype(dtype.value)) is not None:
+        return args, {**kwargs, "dtype": Static(part)}
+    return None
+
+
+def holds_complex(value: Val) -> bool:
+    """Whether a tuple or list, of tuples and lists, has complex entries."""
+    if not isinstance(value, Seq) or value.kind not in ("tuple", "list"):
+        return False
+    return any(isinstance(e, Seq) and (e.cls is Complex or holds_complex(e)) for e in value.elems)
+
+
+def grid_parts(index: Val) -> list[Val]:
+    """The parts of an index of `np.mgrid` and its like, as `library.index_grids` takes them.
+
+    Raises:
+        TypeError_: a number of points is not known at compile time.
+    """
+    parts = index.elems if isinstance(index, Seq) and index.kind == "tuple" else (index,)
+    out: list[Val] = []
+    for part in parts:
+        if not isinstance(part, SliceVal):
+            out.append(part)
+        elif isinstance(part.step, Seq) and part.step.cls is Complex:
+            count = part.step.elems[1]
+            if not isinstance(count, Dyn) or not count.known:
+                raise TypeError_(
+                    "the number of points in start:stop:n * 1j must be known at compile time; write np.linspace"
+                )
+            number = Static(int(abs(count.known_value)))
+            out.append(Seq("record", (part.start, part.stop, number), Points._fields, Points))
+        else:
+            out.append(Seq("record", (part.start, part.stop, part.step), Stretch._fields, Stretch))
+    return out
 
 
 async def call_python(engine: Engine, frame: Frame, function, args, kwargs, origin: Origin, site) -> Val:
@@ -537,7 +624,11 @@ def numeric(engine: Engine, frame: Frame, implementation, args, kwargs, name: st
 
 
 async def call_method(engine: Engine, frame: Frame, fn: Bound, args, kwargs, origin: Origin, site) -> Val:
-    """Call a method of an array, a reference or a record."""
+    """Call a method of an array, a reference or a record.
+
+    Raises:
+        TypeError_: a complex array is converted to a dtype that is not complex.
+    """
     receiver = fn.receiver
     if isinstance(fn.function, data.Method):
         assert isinstance(receiver, Dyn)
@@ -554,6 +645,10 @@ async def call_method(engine: Engine, frame: Frame, fn: Bound, args, kwargs, ori
         if isinstance(receiver, Dyn) and isinstance(receiver.type, Ref):
             return await METHODS_OF_REFS[fn.function](engine, frame, receiver, args, kwargs, origin, site)
         if isinstance(receiver, Dyn) and isinstance(receiver.type, Array | Scalar):
+            if fn.function == "astype" and (changed := with_part_dtype([receiver, *args], kwargs)) is not None:
+                return await call_python(
+                    engine, frame, array_of, [receiver], {"dtype": changed[1]["dtype"]}, origin, site
+                )
             return numeric(engine, frame, METHODS[fn.function], [receiver, *args], kwargs, f"ndarray.{fn.function}")
         if is_list(receiver) and (is_run_time(receiver) or fn.function in LIST_METHODS):
             return await list_method(engine, frame, receiver, fn.function, args, kwargs)
@@ -562,6 +657,12 @@ async def call_method(engine: Engine, frame: Frame, fn: Bound, args, kwargs, ori
         if isinstance(receiver, Iter):
             return await range_method(engine, frame, receiver, fn.function, args, kwargs)
         return sequence_method(engine, frame, receiver, fn.function, args, kwargs)
+    if fn.function is Complex.astype:
+        changed = with_part_dtype([receiver, *args], kwargs)
+        if changed is None:
+            raise TypeError_("a complex array is converted to complex dtypes; write x.real.astype(...)")
+        kwargs = {"dtype": changed[1]["dtype"]}
+        args = []
     made = await call_value(engine, frame, Static(fn.function), [receiver, *args], kwargs, origin, site)
     return copied(frame, made) if fn.function in (Complex.copy, Complex.flatten) else made
 
@@ -585,6 +686,8 @@ async def construct(engine: Engine, frame: Frame, cls: type, args, kwargs, origi
         if kwargs or len(args) > 1:
             raise TypeError_(f"{cls.__name__} takes one message in compiled code")
         return Raised(cls, args[0] if args else None)
+    if cls is np.ndarray:  # what is in it is undefined, as in np.empty
+        return await call_static(engine, frame, np.empty, args, kwargs, origin, site)
     if is_known_foreign(cls):
         raise TypeError_(cannot_be_compiled(cls))
     require_plain(cls)

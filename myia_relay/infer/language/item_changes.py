@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import operator
-from collections.abc import Sequence
+from collections.abc import Hashable, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -13,10 +13,11 @@ from ...abstract.types import Array, Scalar
 from ...ir import syntax as S
 from ...ir.node import Apply
 from ...ir.prim import REGISTRY
-from ...library.complex_numbers import Complex
-from ...library.in_place import CHANGING
+from ...library.complex_numbers import Complex, as_complex
+from ...library.in_place import CHANGING, set_shape
 from ...library.rows import change_rows, combine_rows, put_rows
 from ...prims.api.array_indices import Masked, by_positions, masked, rows_written, without_slices
+from ...prims.api.numpy_elementwise import own
 from ...prims.api.promotion import fit, operand
 from ...prims.api.subscripts import fitted, masks_as_positions
 from ...prims.api.subscripts import getitem as get_part
@@ -160,7 +161,9 @@ async def set_item(engine: Engine, frame: Frame, value: Val, index: Any, new: Va
             written = await engine.call(frame, Static(put_rows), args, {}, frame.builder.origin)
             assert isinstance(written, Dyn)
             return _reshaped(frame, lift(engine, frame, restore(frame.var(written))), value.type)
-        return lift(engine, frame, set_part(frame.builder, x, i, frame.var(new)))
+        made = set_part(frame.builder, x, i, frame.var(new))
+        # `x[:] = y` copies: what else may hold y does not see later changes of x.
+        return lift(engine, frame, own(made) if made.node is new.node else made)
     raise TypeError_(f"{describe(value)} does not support item assignment")
 
 
@@ -477,24 +480,83 @@ async def change_array(engine: Engine, frame: Frame, node: Apply) -> Val:
     value, function, *args = [engine.value(frame, a) for a in node.args]
     count = len(args) - len(node.keywords)
     args, kwargs = args[:count], dict(zip(node.keywords, args[count:], strict=True))
-    if not isinstance(function, Static) or function.value not in CHANGING:
-        await engine.call(frame, function, [value, *args], kwargs, node.origin, node)
+    found: Any = function.value if isinstance(function, Static) else None
+    into = isinstance(found, Hashable) and found in WITH_OUT
+    if not into and (not isinstance(found, Hashable) or found not in CHANGING):
+        if node.attrs.get("out"):
+            args, kwargs = (
+                (args, {**kwargs, "out": value}) if node.attrs["out"] == "keyword" else ([*args, value], kwargs)
+            )
+        else:
+            args = [value, *args]
+        await engine.call(frame, function, args, kwargs, node.origin, node)
         return value
-    name, count = function.value.__name__, len(args)
+    name, count = getattr(found, "__name__", ""), len(args)
 
     async def change(region: Frame, values: list[Val]) -> Val:
         value, *given = values
         refuse_shared(engine, region, node, value)
-        if not isinstance(value, Dyn) or not isinstance(value.type, Array):
+        if not is_any_array(value):
+            if found is set_shape:
+                raise TypeError_(
+                    f"'.shape' is assigned to of arrays only, and this is {describe(value)}: objects do not change"
+                )
             raise TypeError_(f"np.{name} changes an array in place, and this is {describe(value)}")
         named = dict(zip(kwargs, given[count:], strict=True))
-        return await engine.call(
-            region, Static(CHANGING[function.value]), [value, *given[:count]], named, node.origin, node
-        )
+        if into:
+            result = await engine.call(region, function, given[:count], named, node.origin, node)
+            return await written_into(engine, region, f"np.{name}(out=...)", value, result)
+        return await engine.call(region, Static(CHANGING[found]), [value, *given[:count]], named, node.origin, node)
 
     new = await without_choices(engine, frame, [value, *args, *kwargs.values()], change)
     engine.shared.difference_update(arrays_of(new))  # `value` is not used again
     return new
+
+
+WITH_OUT = frozenset(
+    (*(f for f in vars(np).values() if isinstance(f, np.ufunc) and f.nout == 1),
+     np.clip, np.cumprod, np.cumsum, np.dot, np.max, np.mean, np.min, np.prod, np.std, np.sum, np.take, np.trace, np.var)
+)  # fmt: skip
+"""Functions that write their result into the array that is given as `out`."""
+
+
+def is_complex(value: Val) -> bool:
+    """Whether a value is a complex number or array."""
+    return isinstance(value, Seq) and value.cls is Complex
+
+
+async def written_into(engine: Engine, frame: Frame, what: str, old: Val, new: Val) -> Val:
+    """What an array is after a result has been written into it: it keeps its dtype and shape.
+
+    Raises:
+        TypeError_: the result does not fit into its dtype.
+        ShapeError: it has another shape.
+    """
+    if isinstance(old, Seq):
+        if not is_complex(new):
+            new = await engine.call(frame, Static(as_complex), [new, old], {}, frame.builder.origin)
+        parts = zip(old.elems, new.elems if isinstance(new, Seq) else (), strict=True)
+        return Seq("record", tuple([await written_into(engine, frame, what, *p) for p in parts]), old.fields, old.cls)
+    if is_complex(new):
+        raise TypeError_(f"{what} has a complex result, which does not fit into the array of {describe(old)}")
+    if not isinstance(old, Dyn) or not isinstance(old.type, Array) or not isinstance(new, Dyn):
+        raise TypeError_(f"{what}: {describe(new)} cannot be written into {describe(old)}")
+    was, now = old.type, new.type
+    if not isinstance(now, Array | Scalar) or not can_cast(now.dtype, was.dtype):
+        raise TypeError_(
+            f"{what} writes its result into the array, and {now} does not fit into {was.dtype}; write .astype"
+        )
+    x = fit(frame.builder, frame.var(new), was.dtype)
+    if was.shape == () and isinstance(x.type, Scalar):
+        x = reshape(x, shape=())
+    if isinstance(x.type, Array) and len(was.shape) == len(x.shape):
+        x = fitted(frame.builder, x, was.shape)
+    if len(was.shape) != len(x.shape) or not all(map(same_size, was.shape, x.shape)):
+        raise ShapeError(
+            f"{what} writes its result into the array of shape {show_shape(was.shape)}, and the result has shape "
+            f"{show_shape(x.shape)}"
+        )
+    return Dyn(x.node)
 
 
 @handles(S.setitem)

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from ...abstract.types import Array, Ref, Scalar, Type
+from ...library.complex_numbers import Complex
 from ...library.sources import METHODS as LIBRARY_METHODS
 from ...prims.api.numpy_api import METHODS
 from ...utils.attributes import has_own
@@ -111,6 +112,9 @@ def _static_attribute(obj: Any, name: str) -> Any:
 
 def record_attribute(engine: Engine, frame: Frame, value: Seq, name: str) -> Val:
     """A method, property or class attribute of a record."""
+    if value.cls is Complex and name in ("shape", "ndim", "size") and isinstance(real := value.elems[0], Dyn):
+        if not isinstance(real.type, Scalar) or not real.type.weak:  # as of its parts, whose sizes are known here
+            return dyn_attribute(engine, frame, real, name)
     return class_attribute(engine, frame, value, value.cls, value.fields, name)
 
 

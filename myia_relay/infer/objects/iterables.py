@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 from ...abstract.types import Array
 from ...ir.prim import REGISTRY
+from ...library.complex_numbers import Complex
 from ...utils.errors import TypeError_
 from ..engine.conform import promoted
 from ..engine.engine import Engine
@@ -45,6 +46,15 @@ def walk(engine: Engine, frame: Frame, value: Val) -> list[Val] | Walk:
     if isinstance(value, Seq):
         if value.kind == "dict":
             return [Static(k) for k in value.fields]
+        if value.cls is Complex and are_leaves(parts := value.elems) and isinstance(parts[0].type, Array):
+            if not parts[0].type.shape:
+                raise TypeError_("iteration over a 0-d array")
+
+            def number(inner: Frame, index: Dyn) -> Val:
+                both = tuple(first_axis(inner, reach(frame, inner, part), index) for part in parts)
+                return Seq("record", both, value.fields, value.cls)
+
+            return Walk(frame.constant(0), array_length(frame, parts[0]), frame.constant(1), number)
         if value.kind == "dataset":
             assert are_leaves(parts := value.elems)
             images, _ = parts

@@ -25,7 +25,19 @@ from ..rules.broadcast import as_array, broadcast_to, reshape
 from ..rules.relations import broadcast_shapes, normalise_axis, same_size, show_shape
 from .implementations import implements, method
 from .products import permuted
-from .promotion import astype, bind_size, fit, guard, operand, require_equal, size_value, strong, unwrap, weak
+from .promotion import (
+    astype,
+    bind_size,
+    fit,
+    guard,
+    operand,
+    require_equal,
+    size_value,
+    strong,
+    unwrap,
+    weak,
+    with_size,
+)
 from .subscripts import Pick, chosen_positions, fitted, getitem, plan, setitem
 
 
@@ -100,6 +112,8 @@ def masked(b: Builder, x: Var, index) -> Masked | None:
         items[at : at + 1] = [slice(None)] * (x.ndim - taken)
         place += x.ndim - taken - 1
     axis = sum(item is not None for item in items[:place])
+    for j in range(min(mask.ndim, x.ndim - axis)):
+        mask = with_size(b, "a boolean index", mask, j, x.shape[axis + j])
     if taken > x.ndim or not all(same_size(m, n) for m, n in zip(mask.shape, x.shape[axis:])):
         raise ShapeError(
             f"boolean index did not match the array: the mask has shape {show_shape(mask.shape)}, and the axes from {axis} on have "
