@@ -132,6 +132,31 @@ def _no_reserve() -> int:
     return 0x4000 if sys.platform == "linux" and common else 0
 
 
+LARGE_FRAMES = 1 << 20
+"""Bytes of frames from which programs share them."""
+
+
+Frames = tuple[int, int, mmap.mmap]
+"""A region for the frames of functions that call themselves: its address, aligned, its bytes, and the memory."""
+
+idle_frames: list[Frames] = []
+"""Regions that no call uses. A call of any program takes the last, and puts it back, so there are as many as calls at once."""
+
+
+def new_frames(nbytes: int) -> Frames:
+    """A region of so many bytes.
+
+    Raises:
+        MemoryError: there is not so much address space.
+    """
+    try:
+        memory = address_space(nbytes + ALIGN)
+    except (OSError, ValueError):
+        raise MemoryError(f"no address space for the {nbytes} bytes of a recursion's frames") from None
+    start = ctypes.addressof(ctypes.c_char.from_buffer(memory))
+    return start + -start % ALIGN, nbytes, memory
+
+
 def round_up(nbytes: int) -> int:
     """The next multiple of the alignment."""
     return -(-nbytes // ALIGN) * ALIGN

@@ -16,7 +16,7 @@ from ...abstract.dims import Dim, DimLike, evaluate, never_negative
 from ...abstract.structures import rebuild
 from ...abstract.types import Array, Data, Leaf, NoneT, Ref, Scalar, Str, Struct, Type, Undefined, leaves, numpy_dtype
 from ...utils.errors import LoweringError
-from .area import sized_array
+from .area import idle_frames, new_frames, sized_array
 from .arguments import conform
 from .ending import CALLER
 from .into import Finish, choose_targets, lie_apart
@@ -98,7 +98,18 @@ class Writer:
         self.entry.kinds = self.kinds
         if signature.frames is not None:
             self.names["stack_limit"] = stack_limit
-            self.lines.append(f"ws[2][{signature.frames[2]}] = stack_limit()")
+            self.lines += ["w = ws[2]", f"w[{signature.frames[2]}] = stack_limit()"]
+        borrowed: list[str] = []
+        if signature.frames is not None and self.entry.borrows_frames:
+            base, end, _, nbytes = signature.frames
+            self.names |= {"new_frames": new_frames, "take": idle_frames.pop, "give": idle_frames.append}
+            self.lines += [
+                *("try:", "    frames = take()", "except IndexError:", f"    frames = new_frames({nbytes})"),
+                *(f"if frames[1] < {nbytes}:", f"    frames = new_frames({nbytes})"),  # in place of the smaller one
+                f"w[{base}] = at = frames[0]",
+                f"w[{end}] = at + {nbytes}",
+            ]
+            borrowed = ["give(frames)"]
         failed = f"return fail({{}}, ws, {every}, {'out' if self.into else 'None'})"
         returned = "r" if "return" in signature.results else ""
         ready = len(self.lines)
@@ -119,6 +130,7 @@ class Writer:
             else:
                 self.lines += [f"if q[{at}]:", "    " + failed.format(f"q[{at + 1}]")] if signature.state_slots else []
                 self.lines += ["r = None"] if self.into else []
+        self.lines += borrowed  # what failed may still be read
         result = self.result(signature.output, iter(signature.results), returned)
         if signature.heap is not None:
             # This also happens if an argument does not fit its annotations: the heap must become available to others.

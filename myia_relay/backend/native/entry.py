@@ -33,6 +33,7 @@ from .area import (
     FRAME,
     GO_ON,
     INTERRUPTED,
+    LARGE_FRAMES,
     LAYOUT,
     OPERAND,
     PRINT,
@@ -42,6 +43,7 @@ from .area import (
     Regions,
     Slots,
     free,
+    new_frames,
     round_up,
 )
 from .arguments import conform
@@ -173,11 +175,10 @@ class Entry:
             ints[slot] = word_of(value)
         if signature.regions or signature.list_head is not None:
             holder.append(Regions(raw, ints, signature.regions, signature.list_head, self.give_back))
-        if signature.frames is not None:
+        if signature.frames is not None and not self.borrows_frames:
             base, end, _, nbytes = signature.frames
-            frames = np.empty(nbytes + ALIGN, np.uint8)
-            ints[base] = frames.ctypes.data + -frames.ctypes.data % ALIGN
-            ints[end] = ints[base] + nbytes
+            frames = new_frames(nbytes)
+            ints[base], ints[end] = frames[0], frames[0] + nbytes
             holder.append(frames)
         area = (address, memory.cast("d"), ints, size, holder)
         if not block:
@@ -190,6 +191,11 @@ class Entry:
             words[2 * self.own + 1] = address
         at = address - block
         return (*area, arguments.cast("d"), words, self.code.bound("main", at, count, at + count * ARGUMENT))
+
+    @property
+    def borrows_frames(self) -> bool:
+        """Whether each call takes its region of frames from those that all programs share: they are large."""
+        return self.signature.frames is not None and self.signature.frames[3] >= LARGE_FRAMES
 
     def begin(self, area: tuple) -> Heap:
         """The heap for a call's records."""
