@@ -99,3 +99,56 @@ def two_branches(xs, ys, c):
 def test_a_second_use_is_refused(program):
     with pytest.raises(TypeError_, match=r"zip\(\) makes can be gone over only once"):
         relay(program)(XS, YS, 1)
+
+
+def first_of_list(xs, ys, c):
+    return next(iter(xs)) + next(iter([x * y for x in xs for y in ys if x * y < c]), 0.5)
+
+
+def first_key(xs, ys, c):
+    return next(iter({"a": xs, "b": ys})), next(enumerate(ys)), next(zip(xs, ys)), next(reversed(xs))
+
+
+def first_of_none(xs, ys, c):
+    return next(iter([x for x in xs if x > c]))
+
+
+def first_of_range(xs, ys, c):
+    return next(iter(range(c, 5)), -1), next(iter(range(c, 5)), None)
+
+
+def first_of_squares(xs, ys, c):
+    return next(iter([i * j * c for i in range(200) for j in range(200) if i * j > 7]))
+
+
+@pytest.mark.sampled(3)
+@pytest.mark.parametrize("c", [-1, 1, 9])
+@pytest.mark.parametrize("program", [first_of_list, first_key, first_of_range, first_of_none, first_of_squares])
+def test_the_first_item(program, c, executor):
+    f = relay(executor=executor)(program)
+    try:
+        want = program(XS, YS, c)
+    except StopIteration:
+        with pytest.raises(StopIteration):
+            f(XS, YS, c)
+        return
+    got = f(XS, YS, c)
+    assert got == want and repr(got) == repr(want)
+
+
+def changed_first(xs, ys, c):
+    rows = [[1.0], [2.0, 3.0]]
+    row = next(iter(rows))
+    row[0] = 9.0
+    return rows
+
+
+def twice(xs, ys, c):
+    it = iter(xs)
+    return next(it), next(it)
+
+
+@pytest.mark.parametrize("program", [changed_first, twice])
+def test_what_else_it_may_be_is_refused(program, executor):
+    with pytest.raises((TypeError_, SyntaxError)):
+        relay(executor=executor)(program)(XS, YS, 1)

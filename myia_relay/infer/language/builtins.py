@@ -133,6 +133,33 @@ async def iter_(engine: Engine, frame: Frame, args, kwargs, origin, site) -> Val
     return value if isinstance(value, Iter) and value.is_iterator else Iter("iterator", (value,))
 
 
+@special(builtins.next)
+async def next_(engine: Engine, frame: Frame, args, kwargs, origin, site) -> Val:
+    """`next(iterator)` and `next(iterator, default)`: its first item, as this is the only use of an iterator."""
+    if not 1 <= len(args) <= 2 or kwargs:
+        raise TypeError_(f"next expected 1 or 2 arguments, got {len(args) + len(kwargs)}")
+    iterator, *default = args
+    if not isinstance(iterator, Iter) or not iterator.is_iterator:
+        raise TypeError_(
+            f"next takes an iterator, and this is {describe(iterator)}; write next(iter([...])), or a `for` loop that breaks"
+        )
+    steps = walk(engine, frame, iterator)
+    size = frame.constant(len(steps)) if isinstance(steps, list) else item_count(engine, frame, steps)
+
+    async def first(region: Frame) -> Val:
+        if isinstance(steps, list):
+            return reach(frame, region, steps[0])
+        return steps.item(region, reach(frame, region, steps.start))
+
+    async def none(region: Frame) -> Val:
+        return reach(frame, region, default[0]) if default else raising(region, StopIteration, "")
+
+    if size.known:
+        return await (first if size.known_value else none)(frame)
+    some = arithmetic(frame, operator.gt, size, frame.constant(0))
+    return await branch(engine, frame, some, [first, none], site or Apply(frame.graph, undef, origin=origin))
+
+
 @special(builtins.len)
 async def len_(engine: Engine, frame: Frame, args, kwargs, origin, site) -> Val:
     (value,) = args

@@ -25,6 +25,7 @@ from .loops import calling, counted
 from .narrowing import arms_of
 from .registry import handles
 
+MOST_STATIC = 4096  # entries: a longer list is a run-time list, also where static ones are tried
 
 @handles(S.comprehension)
 async def comprehension(engine: Engine, frame: Frame, node: Apply) -> Val:
@@ -59,17 +60,24 @@ async def filled_from(engine: Engine, frame: Frame, node: Apply, iterable: Val, 
     steps = walk(engine, frame, iterable)
     if (numbers := known_range(iterable)) is not None:
         # A short range is unrolled here, unlike in a loop: the list then has a static length.
-        if len(numbers) <= LONG or keeps_static(engine):
+        if len(numbers) <= LONG or len(numbers) * frame.copies <= MOST_STATIC and keeps_static(engine):
             steps = [frame.constant(i) for i in numbers]
     if isinstance(steps, list):
+        before: list[Val] = []  # entries of a static list, of which `out` has the last ones: each iteration copies those
         for position, item in enumerate(steps):
             engine.written_out[node] += 1
+            if isinstance(out, Seq) and len(out.elems) > LONG:
+                before += out.elems
+                out = Seq("list", ())
             scope = frame.turn(position)
+            scope.copies = frame.copies * len(steps)
             result = scope.leave(await run(scope, [item, out]))
             if result is NEVER:
                 return NEVER
             (out,) = elements(result)
-        return out
+            if before and not isinstance(out, Seq):  # its length is known at run time only
+                before, out = [], concatenated(engine, frame, Seq("list", tuple(before)), out)
+        return Seq("list", (*before, *elements(out))) if before else out
 
     result = await counted(engine, frame, node, steps, [out], ("list",), run)
     return result if result is NEVER else elements(result)[0]

@@ -49,7 +49,6 @@ _NAMES = {
     "builtins.exec": "write the statements themselves",
     "builtins.hasattr": "which attributes a value has follows from its type: test that with isinstance",
     "builtins.setattr": "objects do not change; write dataclasses.replace(object, name=value)",
-    "builtins.next": "write a `for` loop, or take the entry of a list: xs[0]",
     "builtins.ord": "the characters of strings are known at compile time only; pass numbers, such as list(text.encode())",
     "builtins.chr": "a string of a character that is computed cannot be made: return the number, and call chr outside",
     **dict.fromkeys(
