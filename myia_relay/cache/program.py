@@ -79,7 +79,7 @@ def encode_treedef(treedef: TreeDef) -> list:
         data = format.encode_text(info)
     elif tag == "columns":
         data = format.encode_type(info)
-    elif tag in ("again", "never", "choice"):
+    elif tag in ("again", "never", "choice", "listed"):
         data = info
     else:
         raise Unportable(f"a {tag} as an argument or a result")
@@ -176,7 +176,7 @@ def describe_treedef(treedef: TreeDef, statics: list[Any]) -> list:
     elif tag == "columns":
         data = [describe_type(info), *map(describe, records_in(info))]
         statics += records_in(info)
-    elif tag == "again":
+    elif tag in ("again", "listed"):
         data = info
     else:
         raise Unportable(f"a {tag} as an argument")
@@ -225,11 +225,14 @@ def encode_dependencies(dependencies: list[Dependency], roots: list[Any]) -> lis
 LIBRARY = (
     *("myia_relay.library.", "myia_relay.model.layers.", "myia_relay.prims.", "myia_relay.random"),
     "myia_relay.importers.onnx.operators.",
+    "numpy.",  # whose version is a part of every key, too
 )
 
 
 def _in_library(place: Any) -> bool:
-    """Whether a place is one of this package's functions that are written in the language, or belongs to their module."""
+    """Whether a place is one of this package's functions that are written in the language, or belongs to their module, or to
+    NumPy, as the classes of results of `np.linalg` do.
+    """
     module = place.get("__name__") if type(place) is dict else getattr(place, "__module__", None)
     return isinstance(module, str) and module.startswith(LIBRARY)
 

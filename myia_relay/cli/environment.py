@@ -119,6 +119,7 @@ def cache() -> list[tuple[str, str]]:
         ("folder", f"{root} ({origin})"),
         ("holds", what),
         ("programs", programs if limit else "kept nowhere: switched off"),
+        ("unkept", "programs that return functions or use what is not found by a name; see docs/deployment.md"),
     ]
 
 

@@ -135,7 +135,11 @@ async def iter_(engine: Engine, frame: Frame, args, kwargs, origin, site) -> Val
 
 @special(builtins.next)
 async def next_(engine: Engine, frame: Frame, args, kwargs, origin, site) -> Val:
-    """`next(iterator)` and `next(iterator, default)`: its first item, as this is the only use of an iterator."""
+    """`next(iterator)` and `next(iterator, default)`: its first item, as this is the only use of an iterator.
+
+    Raises:
+        TypeError_: it is no iterator, or the call has other arguments.
+    """
     if not 1 <= len(args) <= 2 or kwargs:
         raise TypeError_(f"next expected 1 or 2 arguments, got {len(args) + len(kwargs)}")
     iterator, *default = args

@@ -27,6 +27,7 @@ from .registry import handles
 
 MOST_STATIC = 4096  # entries: a longer list is a run-time list, also where static ones are tried
 
+
 @handles(S.comprehension)
 async def comprehension(engine: Engine, frame: Frame, node: Apply) -> Val:
     """A comprehension, or a generator expression of which all is used."""
@@ -63,7 +64,9 @@ async def filled_from(engine: Engine, frame: Frame, node: Apply, iterable: Val, 
         if len(numbers) <= LONG or len(numbers) * frame.copies <= MOST_STATIC and keeps_static(engine):
             steps = [frame.constant(i) for i in numbers]
     if isinstance(steps, list):
-        before: list[Val] = []  # entries of a static list, of which `out` has the last ones: each iteration copies those
+        before: list[
+            Val
+        ] = []  # entries of a static list, of which `out` has the last ones: each iteration copies those
         for position, item in enumerate(steps):
             engine.written_out[node] += 1
             if isinstance(out, Seq) and len(out.elems) > LONG:

@@ -32,6 +32,35 @@ def test_found_again(folder):
     assert "loaded" not in again.explain(2.0, 3.0) and "main" in again.asm(2.0, 3.0)  # these compile where they have to
 
 
+# What a program is about that other processes find again: the expression, and its arguments.
+FOUND = {
+    "det": ("np.linalg.det(x)", "np.eye(3)"),
+    "slogdet": ("np.linalg.slogdet(x)", "np.eye(3)"),
+    "eigh": ("np.linalg.eigh(x).eigenvalues", "np.eye(3)"),
+    "svd": ("np.linalg.svd(x)", "np.eye(3)"),
+    "qr": ("np.linalg.qr(x)", "np.eye(3)"),
+    "gradient of det": ("grad(lambda a: np.linalg.det(a))(x)", "np.eye(3)"),
+    "unique": ("np.unique(x, return_counts=True)", "np.array([2, 1, 2])"),
+    "list": ("sum(x) + len(x)", "[1.0, 2.0]"),
+    "list of integers": ("[v * 2 for v in x]", "[1, 2, 3]"),
+    "list that is handed back": ("x", "[1, 2, 3]"),
+    "nested lists": ("[[v + 1 for v in row] for row in x]", "[[1, 2], [3]]"),
+    "dict with a list": ("x['a'] + x['b'][0]", "{'a': 1.0, 'b': [2.0]}"),
+    "lists that are made": ("[[i * j for j in range(i)] for i in range(x)]", "4"),
+}
+
+
+@pytest.mark.parametrize("what", FOUND)
+@pytest.mark.sampled(3)
+def test_what_other_processes_find(folder, what):
+    expression, argument = FOUND[what]
+    text = f"@relay\ndef f(x):\n    return {expression}\n"
+    made, again = imported(folder, text).f, imported(folder, text).f
+    want, got = made(eval(argument)), again(eval(argument))
+    assert not loaded(made) and loaded(again)
+    assert repr(got) == repr(want)
+
+
 # Program, the same with a change, what to call: the change is noticed wherever it is.
 CHANGES = {
     "body": ("@relay\ndef f(x):\n    return x + 1.0\n", "@relay\ndef f(x):\n    return x + 2.0\n"),
