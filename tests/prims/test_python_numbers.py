@@ -144,8 +144,8 @@ def test_float_power_with_a_known_exponent(y):
     for x in FLOATS:
         wanted = expected(operator.pow, x, y)
         ours = outcome(lambda v: run(lambda b, w: OPERATORS[operator.pow](b, w, b.var(b.constant(y))), v), x)
-        if wanted is ValueError:
-            assert ours[0] is ValueError
+        if wanted is ValueError:  # complex
+            assert ours == "refused"
         else:
             assert_same(ours, wanted, (x, y))
 

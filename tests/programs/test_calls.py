@@ -426,11 +426,13 @@ def test_into_arrays_of_every_kind():
     for first, second in (
         (np.empty(6), np.empty(6)),
         (wide[::2], wide[1::2]),
-        (np.empty(6)[::-1], np.empty(6).view(Sub)),
+        (np.empty(6)[::-1], np.empty(6)),
     ):
         assert f.into((first, second, total))(x, y)[0] is first
         for got, w in zip((first, second, total), want):
             np.testing.assert_array_equal(got, w)
+    with pytest.raises(TypeError, match="a Sub calculates by rules of its own"):
+        f.into((np.empty(6), np.empty(6).view(Sub), total))(x, y)
     for shared in (
         (both[:6], both[3:], total),
         (both[:6], both[:6], total),
