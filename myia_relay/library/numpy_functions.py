@@ -66,6 +66,45 @@ def lcm(x1, x2):
     return np.abs(part * np.asarray(x2).astype(divisor.dtype))[()]
 
 
+def unwrap(p, discont=None, axis=-1, *, period=2 * math.pi):
+    """np.unwrap: angles without jumps of more than half a period.
+
+    Raises:
+        TypeError: the angles are no floats.
+    """
+    x = np.moveaxis(np.asarray(p), axis, -1)
+    if x.dtype.kind != "f":
+        unsupported("np.unwrap takes floats in compiled code: write x.astype(float)")
+    half = period / 2
+    step = np.diff(x)
+    turned = np.mod(step + half, period) - half
+    turned = np.where((turned == -half) & (step > 0), half, turned)
+    correction = np.where(np.abs(step) < (half if discont is None else discont), 0.0, turned - step)
+    out = np.concatenate([x[..., :1], x[..., 1:] + np.cumsum(correction, axis=-1)], axis=-1)
+    return np.moveaxis(out.astype(x.dtype), -1, axis)
+
+
+def polyfit(x, y, deg):
+    """np.polyfit: the coefficients of the polynomial that fits best, the highest power first."""
+    powers = np.vander(np.asarray(x) + 0.0, deg + 1)
+    scale = np.sqrt(np.sum(powers * powers, axis=0))
+    found = np.linalg.lstsq(powers / scale, np.asarray(y) + 0.0, rcond=None)[0]
+    return found / scale if found.ndim == 1 else found / scale[:, None]
+
+
+def apply_along_axis(func1d, axis, arr, *args):
+    """np.apply_along_axis: a function of every vector along an axis."""
+    x = np.moveaxis(np.asarray(arr), axis, -1)
+    rows = np.reshape(x, (-1, x.shape[-1]))
+    found = np.stack([np.asarray(func1d(rows[k], *args)) for k in range(len(rows))])
+    out = np.reshape(found, (*x.shape[:-1], *found.shape[1:]))
+    if found.ndim == 1:
+        return out
+    if found.ndim > 2:
+        unsupported("np.apply_along_axis takes functions whose results are numbers or vectors in compiled code")
+    return np.moveaxis(out, -1, axis)
+
+
 def isneginf(x):
     """np.isneginf."""
     return np.isinf(x) & (np.asarray(x) < 0)[()]
@@ -338,7 +377,22 @@ def correlate(a, v, mode="valid"):
 SOURCES: dict[Callable, Callable] = {
     getattr(np, function.__name__): function
     for function in (
-        *(fmax, fmin, gcd, lcm, sinc, signbit, angle, isneginf, isposinf, array_equal, allclose),
+        *(
+            fmax,
+            fmin,
+            gcd,
+            lcm,
+            unwrap,
+            polyfit,
+            apply_along_axis,
+            sinc,
+            signbit,
+            angle,
+            isneginf,
+            isposinf,
+            array_equal,
+            allclose,
+        ),
         *(append, rot90, cross, polyval, vander, interp, convolve, correlate),
     )
 }

@@ -251,8 +251,6 @@ def _quantile(a, q, axis, weak):
         ValueError: q is not in [0, 1].
         TypeError: q is no number, or of a wider dtype than a.
     """
-    if np.ndim(q) != 0:
-        unsupported("np.quantile takes one number q in compiled code; write [np.quantile(x, q) for q in ...]")
     if not (0 <= q <= 1):
         raise ValueError("Quantiles must be in the range [0, 1]")
     a, kind = np.asarray(a), np.asarray(q).dtype.kind
@@ -274,20 +272,32 @@ def _quantile(a, q, axis, weak):
     return np.where(np.isnan(ordered[..., n - 1]), np.nan, out).astype(np.asarray(out).dtype)[()]
 
 
+def _quantiles(a, q, axis):
+    """The quantiles of several numbers, along a new first axis."""
+    if np.ndim(q) != 1:
+        unsupported("np.quantile and np.percentile take a number q, or a list of them, in compiled code")
+    return np.stack([_quantile(a, q[k], axis, False) for k in range(len(q))])
+
+
 def quantile(a, q, axis=None):
-    """np.quantile for one number q."""
+    """np.quantile."""
+    if np.ndim(q) != 0:
+        return _quantiles(a, np.asarray(q), axis)
     return _quantile(a, q, axis, isinstance(q, float))
 
 
 def percentile(a, q, axis=None):
-    """np.percentile for one number q.
+    """np.percentile.
 
     Raises:
         ValueError: q is not in [0, 100].
-        TypeError: q is no number, or of a wider dtype than a.
+        TypeError: q is of a wider dtype than a.
     """
     if np.ndim(q) != 0:
-        unsupported("np.percentile takes one number q in compiled code; write [np.percentile(x, q) for q in ...]")
+        parts = np.true_divide(np.asarray(q), 100)
+        if np.any(parts < 0) or np.any(parts > 1):
+            raise ValueError("Percentiles must be in the range [0, 100]")
+        return _quantiles(a, parts, axis)
     if not (0 <= q <= 100):
         raise ValueError("Percentiles must be in the range [0, 100]")
     if isinstance(q, int | float):

@@ -128,6 +128,16 @@ def transform(x):
     return np.concatenate([even + turned, even - turned])
 
 
+def propagated(x, n):
+    psi = x.astype(complex)
+    psi /= np.sqrt(np.sum(np.abs(psi) ** 2))
+    turn = np.exp(-0.1j * np.arange(len(x)))
+    for _ in range(n):
+        psi *= turn
+        psi = np.fft.ifft(turn * np.fft.fft(psi))
+    return np.abs(psi) ** 2, x[0].astype(np.complex64)
+
+
 def residues(a, b):
     out = np.empty((2, len(a)), dtype=complex)
     out[0] = a / b
@@ -141,7 +151,7 @@ def residues(a, b):
 @pytest.mark.parametrize("executor", EXECUTORS)
 def test_complex_loops(executor):
     for function, args in (
-        (phases, (Z,)), (julia, (X, X[:4], 12)), (transform, (np.arange(8) + 0j,)), (residues, (Z, W)),
+        (phases, (Z,)), (julia, (X, X[:4], 12)), (transform, (np.arange(8) + 0j,)), (residues, (Z, W)), (propagated, (X, 3)),
     ):  # fmt: skip
         same(relay(function, executor=executor)(*args), function(*args))
 
@@ -167,6 +177,23 @@ def test_numbers_that_have_no_power(executor):
 
 
 OTHERS = {
+    "unwrap": (
+        lambda a: (np.unwrap(a[0] * 2.5), np.unwrap(a, axis=0), np.unwrap(a[1], period=3.0), np.unwrap(a[0], discont=4.0)),
+        A * 1.7,
+    ),
+    "polyfit": (lambda a: (np.polyfit(a[0], a[1] ** 2, 2), np.polyfit(np.arange(4), a.T, 1)), A),
+    "percentile": (
+        lambda a, k: (np.percentile(a, [5, 50.0, 95]), np.quantile(a, (0.1, 0.9), axis=1), np.percentile(k, [25, 75], axis=0)),
+        A, K,
+    ),
+    "apply_along_axis": (
+        lambda a: (
+            np.apply_along_axis(np.sum, 0, a), np.apply_along_axis(lambda r: r - r.mean(), 1, a),
+            np.apply_along_axis(lambda r, s: np.convolve(r, s), 0, a, np.ones(2)),
+        ),
+        A,
+    ),
+    "gcd": (lambda k: (np.gcd(k, 12), np.lcm(k[0], k[1]), np.gcd.reduce(k, axis=1), np.gcd(np.int32(12), 18)), K),
     "mgrid": (lambda a: (np.mgrid[0:3], np.mgrid[0:3, 1:4], np.mgrid[0:1:0.25, -1:1], np.mgrid[0:1:5j]), A),
     "mgrid of three axes": (lambda a: np.mgrid[:2, 0:1:3j, 2:0:-1], A),
     "mgrid unpacked": (lambda a: [i * 10 + j for i, j in [np.mgrid[0 : a.shape[0], 0 : a.shape[1]]]][0], A),

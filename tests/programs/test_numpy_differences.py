@@ -79,7 +79,7 @@ REFUSED = [
     (lambda x: np.stack((x, x), 5), r"dimension 3; the shape is \(2, 3\) with 1 more axis"),
     (lambda x: np.mean(x, axis=(0, -2)), r"duplicate axis in \(0, -2\); the shape is \(2, 3\)"),
     (lambda x: np.transpose(x, (0, 0)), "repeated axis"),
-    (lambda x: np.quantile(x, [0.5]), "takes one number q"),
+    (lambda x: np.quantile(x, [[0.5]]), "take a number q, or a list of them"),
     (lambda x: np.convolve(x, 2.0), "it takes vectors"),
     (lambda x: np.linalg.inv(x[:, :2].astype(np.float16)), "float16 is unsupported in linalg"),
     (lambda x: np.rot90(x, int(x[0, 0])), "the function returns"),

@@ -23,7 +23,7 @@ from ...abstract.families import family_of
 from ...abstract.types import Array, List, Ref, Scalar
 from ...ir.node import Apply, Graph
 from ...ir.syntax import call_place
-from ...library.complex_numbers import COMPLEX, OF_DTYPE, OF_SEQUENCES, REAL, Complex, array_of, number_of, part_dtype
+from ...library.complex_numbers import COMPLEX, OF_DTYPE, OF_SEQUENCES, REAL, Complex, number_of, part_dtype
 from ...library.index_grids import GRIDS, Points, Stretch
 from ...library.joining import LISTED, OF_ARRAYS
 from ...library.sources import SOURCES
@@ -646,9 +646,12 @@ async def call_method(engine: Engine, frame: Frame, fn: Bound, args, kwargs, ori
             return await METHODS_OF_REFS[fn.function](engine, frame, receiver, args, kwargs, origin, site)
         if isinstance(receiver, Dyn) and isinstance(receiver.type, Array | Scalar):
             if fn.function == "astype" and (changed := with_part_dtype([receiver, *args], kwargs)) is not None:
-                return await call_python(
-                    engine, frame, array_of, [receiver], {"dtype": changed[1]["dtype"]}, origin, site
-                )
+                part = numeric(engine, frame, METHODS["astype"], [receiver], changed[1], "ndarray.astype")
+                zeros = await call_static(engine, frame, np.zeros_like, [part], {}, origin, site)
+                if isinstance(receiver.type, Scalar):
+                    zeros = numeric(engine, frame, METHODS["item"], [zeros], {}, "item")
+                    zeros = numeric(engine, frame, METHODS["astype"], [zeros], changed[1], "ndarray.astype")
+                return Seq("record", (part, zeros), ("real", "imag"), Complex)
             return numeric(engine, frame, METHODS[fn.function], [receiver, *args], kwargs, f"ndarray.{fn.function}")
         if is_list(receiver) and (is_run_time(receiver) or fn.function in LIST_METHODS):
             return await list_method(engine, frame, receiver, fn.function, args, kwargs)

@@ -73,7 +73,6 @@ _NAMES = {
         ("functools.cmp_to_key", "functools.singledispatch", "functools.cached_property"),
         "write a function of your own",
     ),
-    "numpy.polyfit": "write np.linalg.lstsq(np.vander(x, n + 1), y)[0]",
     "numpy.roots": "write a loop of Newton's method, or call it outside",
     "numpy.poly1d": "keep the coefficients in an array, and write np.polyval(p, x)",
     "numpy.block": "write np.concatenate of rows, each an np.concatenate",
@@ -97,7 +96,6 @@ _NAMES = {
     "functools.cache": "compiled code computes anew; decorate a function at the top level of the module, where it is ignored",
     **dict.fromkeys(("numpy.load", "numpy.save", "numpy.loadtxt", "numpy.genfromtxt", "numpy.savez"), _OUTSIDE),
     "numpy.vectorize": "write relay.vmap(f)(x), or call f on the whole array",
-    "numpy.apply_along_axis": "write relay.vmap(f, in_axes=...)(x)",
 }
 _SAME = {
     "scipy.special.erf": "math.erf(x) of a number, or relay.erf(x)",
