@@ -94,7 +94,12 @@ def _export(function: Any, path: str, examples: tuple, target: str | None) -> No
     _, treedefs, keywords = relay._signature(arguments, {}, given)
     program = relay._infer(treedefs, keywords)
     compiled = compile_program(program, "native", {**relay.options, "standalone": machine})
-    name = getattr(function, "__name__", "") or getattr(getattr(function, "spec", None), "function", function).__name__
+    if hasattr(function, "parameter_names"):
+        name = relay.__wrapped__.__name__
+    else:
+        name = (
+            getattr(function, "__name__", "") or getattr(getattr(function, "spec", None), "function", function).__name__
+        )
     names = _names(function, relay, treedefs)
     data = _Description(name, compiled, names, given, machine).bytes()
     code: Any = compiled.run
@@ -104,13 +109,16 @@ def _export(function: Any, path: str, examples: tuple, target: str | None) -> No
 
 def _names(function: Any, relay: Any, treedefs: list[TreeDef]) -> list[str]:
     """The names of the leaves of the arguments."""
-    source = inspect.unwrap(relay.__wrapped__) if relay is function else function.spec.function.__relay_model__
-    try:
-        parameters = list(inspect.signature(source).parameters)
-    except (TypeError, ValueError):
-        parameters = []
-    if relay is not function:
-        parameters = ["model", *parameters]
+    if hasattr(function, "parameter_names"):
+        parameters = function.parameter_names()
+    else:
+        source = inspect.unwrap(relay.__wrapped__) if relay is function else function.spec.function.__relay_model__
+        try:
+            parameters = list(inspect.signature(source).parameters)
+        except (TypeError, ValueError):
+            parameters = []
+        if relay is not function:
+            parameters = ["model", *parameters]
     found: list[str] = []
     for k, treedef in enumerate(treedefs):
         _paths(treedef, parameters[k] if k < len(parameters) else f"argument_{k}", found)

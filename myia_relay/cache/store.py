@@ -5,9 +5,9 @@ damaged, or that cannot be read or loaded, is ignored. If the folder cannot be w
 grows too large, the least recently used files are deleted.
 
 The contents of the folder are executed. Folders and files must therefore belong to this user (or to root) and be
-writable by nobody else, and no link is followed below `programs`. What fails this is refused with a warning; programs
-are then kept in the user's default cache. Each file is opened once, checked by its descriptor, and read and loaded
-through that descriptor.
+writable by nobody else, nor may anybody write the folder around; no link is followed below `programs`. What fails this
+is refused with a warning; programs are then kept in the user's default cache. Each file is opened once, checked by its
+descriptor, and read and loaded through that descriptor.
 
 Input: keys, bytes. Output: bytes and descriptors. Layout: `programs/AB/KEY.DIGEST.so`, where AB are the first letters
 of the key. A key has several files if one function was compiled with several values of a free name.
@@ -86,6 +86,21 @@ def _check(status: os.stat_result, path: str) -> None:
         raise _Refused(f"{reason}. Remove it, or make sure of its contents and run: chmod -R go-w {path}")
 
 
+def _check_around(folder: Path) -> None:
+    """Refuse a folder in which anybody could put another one in the place of that of programs; its group may be ours alone.
+
+    Raises:
+        _Refused: with the reason.
+    """
+    try:
+        mode = folder.stat().st_mode
+    except OSError:  # it is not there, or cannot be looked at: then neither can what is in it
+        return
+    if mode & stat.S_IWOTH and not mode & stat.S_ISVTX:
+        reason = f"others can write {folder} (mode {stat.S_IMODE(mode):o})"
+        raise _Refused(f"{reason}. Make sure of its contents and run: chmod -R go-w {folder}")
+
+
 def _warn(path: str, refused: _Refused, instead: str) -> None:
     """Warn once in a process that something is not used."""
     if path not in _warned:
@@ -134,9 +149,11 @@ def _folder(key: str, make: bool = False) -> Iterator[tuple[int, str] | None]:
     candidates = places()
     for k, place in enumerate(candidates):
         if make:
-            place.parent.mkdir(parents=True, exist_ok=True)
+            place.parent.parent.mkdir(parents=True, exist_ok=True)
+            place.parent.mkdir(mode=0o755, exist_ok=True)
         path, inner = str(place), str(place / key[:2])
         try:
+            _check_around(place.parent)
             outer = _opened(path, path, None, make)
             if outer is None:
                 break

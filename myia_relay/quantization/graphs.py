@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from ..abstract.types import Array, Ref, Scalar, numpy_dtype, tuple_of
+from ..abstract.types import Array, Ref, Scalar, Type, numpy_dtype, tuple_of
 from ..ad.expand import expand
 from ..api import Relay
 from ..infer.engine.program import Program
@@ -72,8 +72,13 @@ def signature(target: Any, args: tuple) -> tuple[Any, list]:
     return key, [leaf for leaf in leaves if not isinstance(leaf, Model)]
 
 
-def subject(target: Any, args: tuple) -> Subject:
+def subject(target: Any, args: tuple, types: Sequence[Type] | None = None) -> Subject:
     """The graph of a model or function.
+
+    Args:
+        target: the model or function.
+        args: of a call.
+        types: of the inputs, in place of theirs: arrays and numbers.
 
     Raises:
         TypeError_: it cannot be quantised.
@@ -82,6 +87,8 @@ def subject(target: Any, args: tuple) -> Subject:
     function, call = callee(target, args)
     leaves: list = []
     _, treedefs, keywords = function._signature(call, {}, leaves)
+    if types is not None:
+        treedefs = [*treedefs[: len(treedefs) - len(types)], *(TreeDef("dyn", t) for t in types)]
     program = function._infer(treedefs, keywords)
     values = list(leaves)
     for hidden in program.hidden:

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
+from ..abstract.dims import Dim
+from ..abstract.types import Array
+from ..api import Relay
 from ..infer.engine.frames import explode
 from ..infer.language.registry import of_class
 from ..infer.values.treedef import TreeDef
@@ -26,6 +30,9 @@ from .realisation import realise
 from .report import QuantizationReport, compare
 from .scales import Grid, scheme
 from .training import SimulatedModel, require_calibrated
+
+REPORTED = 16
+"""Entries of the calibration data that are pickled, for reports."""
 
 
 def inputs_of(example: Any) -> tuple:
@@ -50,6 +57,7 @@ class QuantizedModel:
         self.scheme, self._examples = scheme(scheme_name), examples
         self._programs: dict[Any, Any] = {}
         self._of_arrays: dict[tuple, Any] = {}  # dtypes and shapes of arguments that are plain arrays -> their program
+        self._of_types: dict[tuple, tuple[Graph, TreeDef]] = {}  # types of inputs in compiled code -> their graph
         self._arrays: tuple | None = None  # in place of the model's own
         key, _ = signature(target, examples[0])
         self._first, self._plan = self._planned(examples[0])
@@ -64,9 +72,33 @@ class QuantizedModel:
         self._data = data
         self._scales = calibrate(self._plan, self._first.arrays, data, self.scheme, method, show, **options)
 
-    def _planned(self, args: tuple) -> tuple[Subject, Plan]:
-        """The graph for arguments like these, and what is rounded in it."""
-        found = subject(self._target, args)
+    def __getstate__(self) -> dict[str, Any]:
+        """What calibration has found, in the order of the graph; graphs and programs are made again from the target."""
+        plan, kept = self._plan, ("_target", "_rules", "method", "scheme")
+        return {
+            **{name: vars(self)[name] for name in kept},
+            "_examples": self._examples[:1],
+            "_data": self._data[:REPORTED],
+            "_arrays": self._first.arrays,
+            "values": [self._scales.values[n] for n in plan.rounded],
+            "weights": [self._scales.weights[n] for n in plan.contractions],
+        }
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        values, weights = state.pop("values"), state.pop("weights")
+        vars(self).update(state, _programs={}, _of_arrays={}, _of_types={})
+        self._first, self._plan = self._planned(self._examples[0])
+        plan = self._plan
+        if len(plan.rounded) != len(values) or len(plan.contractions) != len(weights):
+            raise TypeError_(
+                "this quantised model was made of another program than its function is here; quantise it anew"
+            )
+        self._scales = Scales(dict(zip(plan.rounded, values)))
+        self._scales.weights = dict(zip(plan.contractions, weights))
+
+    def _planned(self, args: tuple, types: Sequence[Any] | None = None) -> tuple[Subject, Plan]:
+        """The graph for arguments like these, or inputs of these types, and what is rounded in it."""
+        found = subject(self._target, args, types)
         if self._arrays is not None:
             found = replace(found, arrays=self._arrays)
         return found, annotate(fold_scales(found.graph, found.count), found.count, self._rules)
@@ -112,6 +144,51 @@ class QuantizedModel:
         if stage not in ("float", "simulated"):
             raise ValueError(f'stage={stage!r}: choose "float", "simulated" or "realised"')
         return with_arrays(simulated.graph if stage == "simulated" else plan.graph, found.count, found.arrays)
+
+    def graph_of_types(self, types: tuple) -> tuple[Graph, TreeDef]:
+        """The graph for inputs of these types, where compiled code calls the model, and the treedef of its result.
+
+        Raises:
+            TypeError_: it is another program for these types.
+        """
+        found = self._of_types.get(types)
+        if found is None:
+            own, plan = self._planned(self._examples[0], types)
+            simulated = simulate(plan, self._scales_of(plan, own.arrays), True)
+            found = self._of_types[types] = realise(simulated.graph, own.count, own.arrays), own.result
+        return found
+
+    def as_function(self, *examples: Any) -> tuple[Relay, tuple]:
+        """The compiled function that a call is, and its arguments for these inputs, or those of calibration."""
+
+        def quantised(*inputs):
+            return self(*inputs)
+
+        quantised.__name__ = quantised.__qualname__ = getattr(self._function(), "__name__", "quantised")
+        return Relay(quantised), tuple(getattr(a, "x", a) for a in examples or self._examples[0])
+
+    def _function(self) -> Any:
+        """The function that was quantised, of a model its function."""
+        return getattr(getattr(self._target, "spec", None), "function", self._target)
+
+    def parameter_names(self) -> list[str]:
+        """What the inputs are called."""
+        function = self._function()
+        try:
+            found = inspect.signature(inspect.unwrap(getattr(function, "__relay_model__", function)))
+        except (TypeError, ValueError):
+            return []
+        return list(found.parameters)
+
+    def save(self, path: Any, *examples: Any) -> None:
+        """Write it as a library for `relay.load_compiled`.
+
+        Args:
+            path: the file.
+            examples: an example of each input; by default those of calibration.
+        """
+        function, arguments = self.as_function(*examples)
+        function.save(path, *arguments)
 
     def _call(self, args: tuple, stage: str, executor: str) -> Any:
         plain = all(type(a) is np.ndarray for a in args)
@@ -167,11 +244,11 @@ class QuantizedModel:
         """The same with other values of the arrays, in the order of the model's, and the same scales."""
         other = object.__new__(QuantizedModel)
         vars(other).update(vars(self))
-        other._programs, other._of_arrays, other._arrays = {}, {}, tuple(arrays)
+        other._programs, other._of_arrays, other._of_types, other._arrays = {}, {}, {}, tuple(arrays)
         other._first = replace(self._first, arrays=other._arrays)
         return other
 
-    def report(self, count: int = 16) -> QuantizationReport:
+    def report(self, count: int = REPORTED) -> QuantizationReport:
         """The error of each layer, on the first entries of the calibration data; prints as a table, draws itself in notebooks.
 
         Args:
@@ -183,7 +260,7 @@ class QuantizedModel:
         )
 
     def __repr__(self) -> str:
-        name = getattr(getattr(getattr(self._target, "spec", None), "function", self._target), "__name__", "function")
+        name = getattr(self._function(), "__name__", "function")
         return (
             f"<quantised {name}: {self.scheme.name}, {self.method}, {len(self._plan.contractions)} layers in integers>"
         )
@@ -200,9 +277,22 @@ async def _in_compiled_code(
     """
     if kwargs:
         raise TypeError_("a quantised model takes its inputs by position", origin)
-    graph = model.graph()
+    graph, result = model.graph(), model.result
+    types = tuple(getattr(getattr(a, "node", None), "type", None) for a in args)
+    if types != tuple(p.type for p in graph.params) and len(types) == len(graph.params):
+        if all(is_alike(t, p.type) for t, p in zip(types, graph.params)):
+            graph, result = model.graph_of_types(types)
     require_calibrated("a quantised", graph, len(graph.params), args, origin)
-    return explode(frame, inline(frame.at(origin), graph, [a.node for a in args]), model.result)
+    return explode(frame, inline(frame.at(origin), graph, [a.node for a in args]), result)
+
+
+def is_alike(given: Any, wanted: Any) -> bool:
+    """Whether an input has the dtype and the sizes of calibration, but for sizes that the model leaves open."""
+    if not isinstance(given, Array) or not isinstance(wanted, Array):
+        return given == wanted
+    if given.dtype != wanted.dtype or len(given.shape) != len(wanted.shape):
+        return False
+    return all(isinstance(w, Dim) or g == w for g, w in zip(given.shape, wanted.shape))
 
 
 def quantize(

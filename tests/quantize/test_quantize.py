@@ -1,5 +1,10 @@
 """Quantised models: the simulated and the realised graph to the last integer, accuracy, schemes, calibrations, rules, shapes."""
 
+import copy
+import pickle
+import shutil
+import subprocess
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -8,6 +13,7 @@ import pytest
 pytest.importorskip("tvm")
 
 from myia_relay import Float, Tensor, relay, relay_model
+from myia_relay.backend.native.standalone import INCLUDE
 from myia_relay.ir.prim import REGISTRY
 from myia_relay.quantization import FLOAT, rule
 from myia_relay.quantization.annotation import RULES, annotate
@@ -369,3 +375,71 @@ def test_calls_with_plain_arrays_look_their_program_up_by_shapes():
             q(wrong)
     other = q.with_arrays([2 * a for a in q._first.arrays])
     assert not np.array_equal(other(VECTORS[0]), q(VECTORS[0]))
+
+
+MATRIX = np.array([[1.0, -2.0], [0.5, 0.25]], np.float32)
+
+
+def by_matrix(x):
+    return np.maximum(x @ MATRIX, 0)
+
+
+@pytest.mark.parametrize("again", [lambda q: pickle.loads(pickle.dumps(q)), copy.deepcopy], ids=["pickle", "deepcopy"])
+def test_a_quantised_model_is_sent_to_other_processes(again):
+    model = relay.create_model(scorer, seed=3)
+    pairs = [np.ones((1, 2), np.float32), np.array([[1.0, -2.0]], np.float32)]
+    for target, data in ((model, VECTORS), (by_matrix, pairs)):
+        q = relay.quantize(target, data, show_progress=False)
+        r = again(q)
+        for x in data:
+            np.testing.assert_array_equal(r(x), q(x))
+            np.testing.assert_array_equal(r.simulated(x), q(x))
+        assert r.scheme == q.scheme and repr(r) == repr(q) and r.report(4).equal == q.report(4).equal
+    tuned = again(q.with_arrays([2 * a for a in q._first.arrays]))
+    assert not np.array_equal(tuned(pairs[0]), q(pairs[0]))
+    simulated = relay.quantize(model, VECTORS, show_progress=False).trainable()
+    np.testing.assert_array_equal(again(simulated.quantized())(VECTORS[0]), simulated.quantized()(VECTORS[0]))
+
+
+def test_a_quantised_model_becomes_a_library(tmp_path):
+    q = relay.quantize(relay.create_model(scorer, seed=3), VECTORS, show_progress=False)
+    q.save(tmp_path / "q.so")
+    loaded = relay.load_compiled(tmp_path / "q.so")
+    assert loaded.__name__ == "scorer"
+    for x in VECTORS:
+        np.testing.assert_array_equal(loaded(x), q(x))
+    relay.export_library(q, tmp_path / "c.so")
+    assert b"x\0" in (tmp_path / "c.so").read_bytes()
+    if not shutil.which("gcc"):
+        return
+    example = Path(__file__).resolve().parents[2] / "examples" / "c" / "run_library.c"
+    flags = [f"-I{INCLUDE}", str(example), "-o", str(tmp_path / "run"), "-lm", "-ldl"]
+    subprocess.run(["gcc", "-std=gnu99", *flags], check=True, timeout=120)
+    VECTORS[0].tofile(tmp_path / "x")
+    done = subprocess.run(
+        [tmp_path / "run", tmp_path / "c.so", tmp_path / "x"], capture_output=True, text=True, timeout=120
+    )
+    found = [float(line) for line in done.stdout.splitlines() if not line.startswith("#")]
+    np.testing.assert_allclose(np.array(found, np.float32), q(VECTORS[0]), rtol=1e-6)
+    assert "# scorer for" in done.stdout and "# argument x: float32[4]" in done.stdout
+
+
+@pytest.mark.parametrize("batch", ["N", None, 1])
+def test_a_quantised_onnx_model_in_compiled_code(batch, executor):
+    """Inputs whose sizes are known, where those of the model have names or are open."""
+    onnx = pytest.importorskip("onnx")
+    helper = onnx.helper
+    w = np.arange(-8, 8, dtype=np.float32).reshape(4, 4) / 8
+    nodes = [helper.make_node("MatMul", ["x", "w"], ["h"]), helper.make_node("Relu", ["h"], ["y"])]
+    x, y = (helper.make_tensor_value_info(name, 1, [batch, 4]) for name in "xy")
+    graph = helper.make_graph(nodes, "g", [x], [y], [onnx.numpy_helper.from_array(w, "w")])
+    proto = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8)
+    q = relay.quantize(relay.from_onnx(proto), [v[None] for v in VECTORS], show_progress=False)
+    f = relay(executor=executor)(lambda x: q(x))
+    np.testing.assert_array_equal(f(VECTORS[0][None]), q(VECTORS[0][None]))
+    if batch != 1:
+        both = np.stack(VECTORS[:2])
+        np.testing.assert_array_equal(f(both), q(both))
+        named = relay(executor=executor)(lambda x: q(x) * 2.0)
+        named.__wrapped__.__annotations__ = {"x": Tensor[Float, ("b", 4)]}
+        np.testing.assert_array_equal(named(both), q(both) * np.float32(2))

@@ -92,6 +92,24 @@ def test_a_folder_that_others_can_write(folder, home, depth):
     assert f(2.0, 3.0) == 648.0 and loaded(f)
 
 
+def test_a_folder_around_that_others_can_write(folder, home):
+    """They could put another folder of programs there."""
+    made(folder)
+    root = folder / "cache" if (folder / "cache" / "programs").exists() else Path(os.environ["MYIA_RELAY_CACHE"])
+    before = root.stat().st_mode
+    root.chmod(0o777)
+    try:
+        with pytest.warns(
+            store.CacheWarning, match=rf"others can write {root} \(mode 777\).* chmod -R go-w .* kept in {home}"
+        ):
+            compiles(folder)
+        root.chmod(0o1777)  # as /tmp: only its owner takes a file away
+        f = imported(folder, PLAIN).f
+        assert f(2.0, 3.0) == 648.0 and loaded(f)
+    finally:
+        root.chmod(before)
+
+
 @needs_root
 def test_a_folder_of_another_user(folder, home):
     place = made(folder).parents[1]
