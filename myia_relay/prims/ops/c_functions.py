@@ -22,6 +22,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from ...abstract.dims import known_size
 from ...abstract.types import Array, Leaf, Struct, Type, numpy_dtype
 from ...ir.build import as_type
 from ...utils.errors import TypeError_, ValueError_
@@ -218,7 +219,7 @@ class CFunction:
         columns = np.broadcast_arrays(*[np.asarray(v).astype(dtype) for v, dtype in zip(values, dtypes, strict=True)])
         rows = zip(*[c.ravel().tolist() for c in columns], strict=True)
         found = np.fromiter((self.function(*row) for row in rows), numpy_dtype(want.dtype), columns[0].size)
-        return found.reshape(want.shape)
+        return found.reshape(tuple(map(known_size, want.shape)))
 
 
 def _casts(source: str, target: str) -> bool:

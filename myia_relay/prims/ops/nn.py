@@ -57,7 +57,8 @@ def with_gaps(w: Var, attrs: Mapping[str, Any]) -> tuple[Var, dict[str, Any]]:
 
 def _windows(x, ksize, strides, dilations=(1, 1)):
     """A view of all windows of a padded (N, C, H, W) array: (N, C, H', W', kh, kw)."""
-    view = np.lib.stride_tricks.sliding_window_view(x, extents(ksize, dilations), axis=(2, 3))
+    axes: Any = (2, 3)  # stubs of NumPy 2.2 know one axis only
+    view = np.lib.stride_tricks.sliding_window_view(x, extents(ksize, dilations), axis=axes)
     return view[:, :, :: strides[0], :: strides[1], :: dilations[0], :: dilations[1]]
 
 

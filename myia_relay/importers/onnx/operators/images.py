@@ -310,23 +310,23 @@ def affine_grid(c: Context, theta, size, *, align_corners=0):
     theta, _ = agreeing(c.b, "AffineGrid", theta, broadcast_to(c.constant(0, theta.dtype), shape=(wanted, 1, 1)))
     points = []
     for k in range(rank):
-        total = _entry(theta, k, rank)
+        total = _entry(theta, k, rank, rank)
         for j in range(rank):  # the first coordinate of a point is that of the last axis
             axis = rank - 1 - j
             along = reshape(
                 centers(c, space[axis], theta.dtype, align_corners),
                 shape=tuple(space[axis] if a == axis + 1 else 1 for a in range(rank + 1)),
             )
-            total = total + _entry(theta, k, j) * along
+            total = total + _entry(theta, k, j, rank) * along
         points.append(reshape(broadcast_to(total, shape=shape), shape=(*shape, 1)))
     return c.numpy(np.concatenate, points, axis=-1)
 
 
-def _entry(theta: Var, row: int, column: int) -> Var:
-    """An entry of each one of a stack of matrices, with axes for points."""
+def _entry(theta: Var, row: int, column: int, rank: int) -> Var:
+    """An entry of each one of a stack of matrices, with axes for points of a space."""
     n = theta.shape[0]
     found = slice_(theta, starts=(0, row, column), sizes=(n, 1, 1), steps=(1, 1, 1))
-    return reshape(found, shape=(n, *(1,) * theta.shape[1]))
+    return reshape(found, shape=(n, *(1,) * rank))
 
 
 def _reflected(x: Var, low: Var, high: Var) -> Var:

@@ -34,14 +34,14 @@ def gemm(c: Context, a, b, bias=None, *, alpha=1.0, beta=1.0, transA=0, transB=0
     a = transpose(a, perm=(1, 0)) if transA else a
     b = transpose(b, perm=(1, 0)) if transB else b
     out, whole = product(c, a, b), a.dtype
-    used = bias is not None and beta != 0
-    if whole in INTS and not (float(alpha).is_integer() and (not used or float(beta).is_integer())):
-        out, bias = cast(out, dtype="float64"), None if bias is None else cast(bias, dtype="float64")
+    more: Var | None = None if beta == 0 else bias
+    if whole in INTS and not (float(alpha).is_integer() and (more is None or float(beta).is_integer())):
+        out, more = cast(out, dtype="float64"), None if more is None else cast(more, dtype="float64")
     elif whole in INTS:
         alpha, beta = int(alpha), int(beta)
     out = out if alpha == 1 else scaled(out, alpha)
-    if used:
-        out = out + (bias if beta == 1 else scaled(bias, beta))
+    if more is not None:
+        out = out + (more if beta == 1 else scaled(more, beta))
     return cast(out, dtype=whole)
 
 

@@ -452,7 +452,8 @@ def range_(c: Context, start, limit, delta):
     known = [x.known for x in (start, limit, delta)]
     if start.dtype in INTS:
         if all(k is not None and k.dtype != object for k in known):
-            return integer_range(*[int(k.reshape(())[()]) for k in known], start.dtype)
+            first, last, step = (int(k.reshape(())[()]) for k in known)
+            return integer_range(first, last, step, start.dtype)
         if all(k is not None for k in known) and delta.number == 1:
             low, high = (k.reshape(-1)[0] for k in known[:2])
             count: DimLike = high - low

@@ -17,7 +17,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from ....abstract.dims import DimLike
+from ....abstract.dims import DimLike, known_size
 from ....abstract.types import Array
 from ....ir.axes import Axes
 from ....ir.prim import primitive
@@ -205,7 +205,11 @@ def pack_words(x, *, groups=1, shift=0):
     short = -own % size
     raw = np.pad(raw, ((0, 0), (0, 0), (0, short), (0, 0), (0, 0)))
     raw = raw.reshape(count, -1, size, *rest).transpose(0, 1, 3, 4, 2)
-    return np.ascontiguousarray(raw).view("<i4").reshape(_packed_shape(x.shape, x.dtype.name, groups))
+    return (
+        np.ascontiguousarray(raw)
+        .view("<i4")
+        .reshape(tuple(map(known_size, _packed_shape(x.shape, x.dtype.name, groups))))
+    )
 
 
 @pack_words.infer
