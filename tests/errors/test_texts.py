@@ -9,6 +9,7 @@ import functools
 import heapq
 import itertools
 import json
+import math
 import random
 import re
 import textwrap
@@ -320,3 +321,30 @@ def test_sequences_times_floats(program):
     with pytest.raises(TypeError) as want:
         program(3)
     assert refusal(program, 3).message == str(want.value)
+
+
+@pytest.mark.parametrize(
+    ("program", "words"),
+    [
+        (lambda x: np.stack(x[0, 0]), "np.stack takes a list or a tuple of arrays"),
+        (lambda x: np.concatenate(2.0), "np.concatenate takes a list or a tuple of arrays"),
+        (lambda x: np.arange((x,)), "np.arange takes ints and floats"),
+        (lambda x: math.prod(x), r"write np.prod\(x\)"),
+        (lambda x: np.pad(x[0, 0], [x, 3]), "pad_width is made of ints"),
+        (lambda x: np.einsum("ab"), "np.einsum needs an operand for each term"),
+        (lambda x: x[{"a": 0}], "is no index"),
+        (lambda x: not np.zeros(0), "the truth value of an empty array is ambiguous"),
+        (lambda x: np.zeros(0) or x, "the truth value of an empty array is ambiguous"),
+    ],
+)
+def test_mistakes_that_were_taken_for_ours(program, words):
+    assert re.search(words, refusal(program, ROWS).message)
+
+
+def test_rows_of_an_array_are_a_sequence_of_arrays(executor):
+    def joins(x):
+        return np.concatenate(x), np.stack(x, 1), np.vstack(x), np.roll(x, (), ())
+
+    for got, want in zip(relay(joins, executor=executor)(ROWS), joins(ROWS), strict=True):
+        np.testing.assert_array_equal(got, want)
+    assert np.isnan(relay(lambda x: np.cov(x), executor=executor)(2.5))

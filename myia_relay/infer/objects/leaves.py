@@ -98,7 +98,7 @@ def index_argument(engine: Engine, frame: Frame, index: Val) -> Any:
     """
     if isinstance(index, SliceVal):
         return slice(*[index_argument(engine, frame, p) for p in (index.start, index.stop, index.step)])
-    if isinstance(index, Seq):
+    if isinstance(index, Seq) and index.kind in ("tuple", "list"):
         parts = [index_argument(engine, frame, e) for e in index.elems]
         return parts if index.kind == "list" else tuple(parts)
     if isinstance(index, Static):

@@ -9,6 +9,8 @@ import types
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+import numpy as np
+
 from ...abstract.dims import is_known
 from ...abstract.types import BOOL, Array, Scalar
 from ...ir.prim import REGISTRY
@@ -123,7 +125,7 @@ def structural(engine: Engine, frame: Frame, op, args: list[Val]) -> Val | None:
         if is_data(args[0]):
             found = data_test(frame, args[0], (0,))
             return frame.constant(found) if isinstance(found, bool) else found
-        if isinstance(args[0], Dyn) and not args[0].known:
+        if isinstance(args[0], Dyn) and not (args[0].known and np.size(args[0].known_value) == 1):
             return None
         return frame.constant(not _static_truth(args[0]))
     if op in (operator.is_, operator.is_not):

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import numpy as np
+
 from ...ir.node import Constant
 from ...prims.api.operators import truth as numeric_truth
 from ...utils.errors import TypeError_
@@ -42,7 +44,7 @@ async def truth(engine: Engine, frame: Frame, value: Val) -> Dyn | bool:
                 )
         return data_test(frame, value, [n for n in possible(value) if n])
     if isinstance(value, Dyn):
-        if value.known:
+        if value.known and np.size(value.known_value) == 1:
             return bool(value.known_value)
         result = numeric_truth(frame.builder, frame.var(value)).node
         return bool(result.value) if isinstance(result, Constant) else Dyn(result)

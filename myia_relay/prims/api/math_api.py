@@ -237,9 +237,16 @@ def isclose(b: Builder, a, b_, *, rel_tol=1e-09, abs_tol=0.0) -> Var:
 
 @implements(math.prod)
 def prod(b: Builder, iterable) -> Var:
-    """math.prod of a tuple or list of numbers."""
+    """math.prod of a tuple or list of numbers.
+
+    Raises:
+        TypeError_: it is given something else.
+    """
+    from ...utils.errors import TypeError_
     from .arithmetic import mul
 
+    if not isinstance(iterable, tuple | list):
+        raise TypeError_("math.prod takes a tuple or a list of numbers; write np.prod(x) of an array")
     out = python(b, 1)
     for x in iterable:
         out = mul(b, out, operand(b, x))

@@ -250,21 +250,26 @@ def _widths(b: Builder, x: Var, pad_width) -> list[tuple[DimLike, DimLike]]:
         ShapeError: they do not fit the array.
         TypeError_: they are no natural numbers.
     """
-    listed = isinstance(pad_width, tuple | list | np.ndarray) and np.ndim(pad_width) != 0
+
+    def is_row(value) -> bool:
+        return isinstance(value, tuple | list) or isinstance(value, np.ndarray) and value.ndim > 0
+
+    listed = is_row(pad_width)
     rows = list(pad_width) if listed else [pad_width]
-    pairs = [list(row) if isinstance(row, tuple | list | np.ndarray) and np.ndim(row) else [row] for row in rows]
+    pairs = [list(row) if is_row(row) else [row] for row in rows]
     if listed and all(len(pair) == 1 and pair[0] is row for pair, row in zip(pairs, rows)):  # (before, after)
         pairs = [rows]
+    for width in (w for pair in pairs for w in pair):
+        known = static_int(width)
+        wrong = width.shape != () if isinstance(width, Var) else not isinstance(known, int | Dim)
+        if wrong or isinstance(known, int) and known < 0:
+            raise TypeError_("np.pad: pad_width is made of ints of at least 0")
     if len(pairs) == 1:
         pairs = pairs * x.ndim
     if len(pairs) != x.ndim or any(len(pair) not in (1, 2) for pair in pairs):
         raise ShapeError(f"np.pad: pad_width {pad_width!r} does not fit an array of shape {show_shape(x.shape)}")
     found = []
     for pair in pairs:
-        for width in pair:
-            known = static_int(width)
-            if isinstance(known, int) and known < 0 or isinstance(width, float):
-                raise TypeError_(f"np.pad: pad_width is made of ints of at least 0, and this is {pad_width!r}")
         low, high = (
             static_size(b, w, "np.pad: a width", "index can't contain negative values") for w in (pair * 2)[:2]
         )

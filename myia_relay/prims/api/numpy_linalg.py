@@ -177,6 +177,8 @@ def einsum(b: Builder, subscripts, *operands, optimize=False) -> Var:
     """
     if not isinstance(subscripts, str):
         raise TypeError_("np.einsum needs its subscripts as a string, like 'ij,jk->ik'")
+    if not operands:
+        raise TypeError_(f"np.einsum needs an operand for each term of '{subscripts}'")
     values = [array_of(b, v, "np.einsum") for v in promote(b, *(strong(operand(b, o, "np.einsum")) for o in operands))]
     terms, output = _parse(subscripts, [v.ndim for v in values])
     sizes: dict[str, DimLike] = {}

@@ -9,7 +9,7 @@ from itertools import combinations
 import numpy as np
 
 from ...abstract.dims import Dim, DimLike, is_run_time, may_be_equal, never_negative, product
-from ...abstract.types import Array, Scalar, numpy_dtype
+from ...abstract.types import Array, Scalar, Struct, numpy_dtype
 from ...ir.build import Builder, Var
 from ...utils.errors import ShapeError, TypeError_
 from ..ops import elementwise as P
@@ -339,7 +339,27 @@ implements(np.flipud)(lambda b, m: numpy_flip(b, m, 0))
 # Joining.
 
 
+def _rows(x: Var, what: str) -> list[Var]:
+    """What an array is a sequence of.
+
+    Raises:
+        TypeError_: only a run tells how many there are.
+    """
+    n, *rest = x.shape
+    if not isinstance(n, int):
+        raise TypeError_(
+            f"{what} takes a list or a tuple of arrays, and this is an array of {n} of them; write x.reshape(...)"
+        )
+    steps, sizes = (1,) * x.ndim, (1, *rest)
+    parts = [slice_(x, starts=(k, *(0,) * len(rest)), sizes=sizes, steps=steps) for k in range(n)]
+    return [reshape(part, shape=tuple(rest)) for part in parts]
+
+
 def _arrays(b: Builder, arrays, what: str) -> list[Var]:
+    if isinstance(arrays, Var) and isinstance(arrays.type, Array) and arrays.shape:
+        arrays = _rows(arrays, what)
+    if not isinstance(arrays, tuple | list) and not (isinstance(arrays, Var) and isinstance(arrays.type, Struct)):
+        raise TypeError_(f"{what} takes a list or a tuple of arrays")
     items = [strong(operand(b, a, what)) for a in arrays]
     if not items:
         raise TypeError_(f"{what} needs at least one array")
@@ -532,6 +552,8 @@ def roll(b: Builder, a, shift, axis=None) -> Var:
         return reshape(roll(b, ravel(b, x), shift, 0), shape=x.shape)
     axes = list(axis) if isinstance(axis, tuple | list) else [axis]
     shifts = list(shift) if isinstance(shift, tuple | list) else [shift]
+    if not axes or not shifts:
+        return x
     count = len(axes) if len(shifts) == 1 else len(shifts)
     if len(axes) not in (1, count):
         raise ShapeError(f"np.roll: {len(shifts)} distances and {len(axes)} axes; there are as many, or one of either")

@@ -27,11 +27,15 @@ PYTHON_DTYPES = ("bool", "int64", "float64")
 
 def is_static(x) -> bool:
     """Whether the value of an operand is known: a plain Python object, or a constant."""
+    if isinstance(x, tuple | list):
+        return all(map(is_static, x))
     return not isinstance(x, Var) or isinstance(x.node, Constant)
 
 
 def static_value(x) -> Any:
     """The known value of an operand (see `is_static`), itself where it is no staged value."""
+    if isinstance(x, tuple | list):
+        return type(x)(map(static_value, x)) if type(x) in (tuple, list) else x
     if not isinstance(x, Var):
         return x
     assert isinstance(x.node, Constant)
