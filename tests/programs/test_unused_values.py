@@ -179,6 +179,27 @@ def lists(v):
     return t
 
 
+def entry_of_three(x):
+    xs = [np.log(x), np.sqrt(x), x]
+    k = 2 if x <= 0 else 0
+    return xs[k]
+
+
+def fields(x):
+    d = {"log": np.log(x), "x": x}
+    return d["log"] if x > 0 else d["x"] * 3.0
+
+
+def stopped(v):
+    s = 0.0
+    for i in range(3):
+        r = math.sqrt(v[i])
+        if v[i] == 0.0:
+            break
+        s += r
+    return s + np.sum(v)
+
+
 def greater(x):
     return max(math.sqrt(x), 1.0) + x
 
@@ -209,6 +230,9 @@ CASES = [
     (andor, (0.0,), 1.0),
     (lists, (np.array([0.0, 4.0, 0.0]),), np.array([2, 0.25, 2.0])),
     (greater, (0.0,), 1.0),
+    (entry_of_three, (0.0,), 1.0),
+    (fields, (0.0,), 3.0),
+    (stopped, (np.array([4.0, 0.0, 0.0]),), np.array([1.25, 1.0, 1.0])),
 ]
 
 

@@ -22,7 +22,7 @@ from typing import Any, Protocol
 from ...abstract.dims import run_time_symbols
 from ...abstract.types import Array, Scalar, Struct, Type, leaves, tuple_of, type_symbols
 from ...ir.build import Builder
-from ...ir.node import Apply, Constant, Graph, Node
+from ...ir.node import Apply, Constant, Graph, Node, applied
 from ...ir.prim import REGISTRY
 from ...ir.rewrite import emit_like, inner_graphs, lookup
 from ..common.cotangents import Cotangent, Guarded, guarded, is_guardable, node_of, with_guards, zeros
@@ -134,6 +134,8 @@ class GuardedRegions:
     def can_hold(self, node: Apply) -> bool:
         """Whether the adjoint of an application may be in a region."""
         if inner_graphs(node) and getattr(node.fn, "name", "") not in ("checkpoint", "custom_vjp"):
+            return False
+        if applied(node) == "where" and node.args[0].type.shape == ():  # it makes guards of its own
             return False
         return not self.adjoint.context.threads(node) and all(_is_numbers(n.type) for n in (node, *node.args))
 

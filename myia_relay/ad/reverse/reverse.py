@@ -319,7 +319,9 @@ def _where(adjoint: Adjoint, node: Apply, ct: Cotangent) -> None:
     given = [Var(b, lookup(adjoint.env, a)) for a in node.args]
     dout = Var(b, materialise(b, ct, tangent(node.type)))
     live = as_flag(b, given[0].node)
-    sides = (live, b.emit(REGISTRY["logical_not"], (live,)))
+    sides = [live, b.emit(REGISTRY["logical_not"], (live,))]
+    if isinstance(ct, Guarded):
+        sides = [b.emit(REGISTRY["logical_and"], (ct.live, side)) for side in sides]
     results = node.fn.vjp_rule(*given, None, dout)[1:]
     for arg, result, flag in zip(node.args[1:], results, sides, strict=True):
         if result is not None:
