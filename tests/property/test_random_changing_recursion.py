@@ -162,10 +162,14 @@ class Source:
         )
 
 
-def slopes(f, x: np.ndarray) -> np.ndarray:
+def slopes(f, x: np.ndarray, step: float = STEP) -> np.ndarray:
     """Central differences along each element."""
-    steps = np.eye(len(x)) * STEP
-    return np.array([(f(x + s) - f(x - s)) / (2 * STEP) for s in steps])
+    return np.array([(f(x + s) - f(x - s)) / (2 * step) for s in np.eye(len(x)) * step])
+
+
+def is_smooth(f, x: np.ndarray) -> bool:
+    """Whether smaller steps give the same slopes: no condition changes there."""
+    return np.allclose(slopes(f, x), slopes(f, x, STEP / 7), rtol=1e-4, atol=1e-6)
 
 
 def check(seed: int, executor: str | None = None) -> None:
@@ -188,6 +192,8 @@ def check(seed: int, executor: str | None = None) -> None:
             if isinstance(error, InternalError):
                 raise
             return  # names do not tell whether the arrays differ
+        if not is_smooth(f, x) or not is_smooth(first, x):
+            continue
         want = slopes(f, x)
         np.testing.assert_allclose(first(x), want, rtol=1e-4, atol=1e-6, err_msg=text)
         second = slopes(first, x) @ v
