@@ -246,7 +246,7 @@ def change(
     def report(reasons: list[ownership.Conflict]) -> None:
         node.attrs["shared"] = noted = []
         reshaped = args and isinstance(function := args[0], Constant) and function.value is set_shape
-        for reason, other, kinds, confirm in reasons:
+        for reason, other, kinds, confirm, named in reasons:
             if kinds == ownership.ARRAYS and (reshaped or op is syntax.list_append):
                 continue  # what shares memory with an array does not get its shape
             if other is not None and reshaped and _are_rows(p, old, other):
@@ -254,7 +254,7 @@ def change(
             message = refusal(reason)
             if other is None and kinds == ownership.KINDS and confirm is None:
                 raise p.refuse(message, at)
-            noted.append(ownership.Conflict(message, other, kinds, confirm))
+            noted.append(ownership.Conflict(message, other, kinds, confirm, named))
 
     ownership.check(p, name, old, report, stored=stored)
     bind(p, name, node, at)

@@ -193,7 +193,12 @@ class Sources(NamedTuple):
 
 
 def through_calls(sources: Sources, node: Node, through: syntax.Handing | None) -> Sources:
-    """Where a value may come from if only the given calls return or hold their arguments."""
+    """Where a value may come from if only the given calls return or hold their arguments, and only the given reads give views."""
+    if through is not None and sources.part and node not in through.views:
+        if node in through.copies:
+            return sources._replace(part=(), copied=sources.part)
+        if node in through.fresh:
+            return Sources()
     if not sources.given:
         return sources
     given = () if through is None else through.calls.get(node, ())

@@ -59,14 +59,16 @@ class Conflict(NamedTuple):
         reason: in words.
         other: the other variable's value, if its type decides whether this is a conflict.
         kinds: for what kinds of changed objects it is one: "array", "list", "dict".
-        confirm: where it rests on calls that return what they are given, or put it into what they return: whether it is one, of an
-            object of a kind, if such calls do.
+        confirm: where it rests on what calls return and reads give: whether it is one, of an object of a kind, given what inference
+            has seen of these.
+        named: whether it is one as far as names tell.
     """
 
     reason: str
     other: Node | None = None
     kinds: tuple[str, ...] = KINDS
     confirm: Callable[[syntax.Handing, str], bool] | None = None
+    named: bool = False
 
 
 def shared(
@@ -119,7 +121,9 @@ def shared(
             return [Conflict(f"{what} changes while an inner function holds it")]
         if reason := _foreign(p, root, name):
             makers = makers or {made for made, _ in levels(p, node, most=True)}
-            found.append(Conflict(reason, _outer(root, entry), KINDS if root in makers else ARRAYS))
+            kinds = KINDS if root in makers else ARRAYS
+            seen = _seen_to_come_from(p, node, root) if _rests_on_reads(p, node) else None
+            found.append(Conflict(reason, _outer(root, entry), kinds, seen, True))
             surely |= {root} & makers
     named = [*beside, *((f"the loop around runs over '{name}'", value) for value in iterated)]
     named += [
@@ -131,7 +135,10 @@ def shared(
     for reason, value, possible in kinds:
         lists, arrays = meets(p, node, value)
         if lists or arrays and possible == KINDS:
-            found.append(Conflict(reason, None if _is_surely(p, value, mine) else value, possible if lists else ARRAYS))
+            sure = _is_surely(p, value, mine)
+            reads = _rests_on_reads(p, node) or _rests_on_reads(p, value)
+            seen = _seen_to_meet(p, node, value) if reads else None
+            found.append(Conflict(reason, None if sure else value, possible if lists else ARRAYS, seen, True))
         if not lists:
             unknown.append((reason, value, possible))
     return found + _unconfirmed(p, name, node, surely, unknown, entry)
@@ -150,9 +157,28 @@ def meets(p: ParseContext, node: Node, other: Node, through: syntax.Handing | No
     return lists, arrays
 
 
-def _comes_from(p: ParseContext, node: Node, root: Node, arrays: bool, through: syntax.Handing) -> bool:
-    """Whether a value may be (a view of) what a node makes, or a part of it."""
-    return any(made is root for made, _ in levels(p, node, True, arrays, through))
+def _rests_on_reads(p: ParseContext, node: Node) -> bool:
+    """Whether a value may come from reads `x[i]`, of which inference knows what they give."""
+    seen, stack = {node}, [node]
+    while stack:
+        top = stack.pop()
+        same, part, held, copied, _ = sources_of(p, top)
+        if part and applies(top, (operator.getitem,)) and not applies(top.args[0], (syntax.unpack,)):
+            return True
+        fresh = {*same, *part, *held, *copied} - seen
+        seen |= fresh
+        stack.extend(fresh)
+    return False
+
+
+def _seen_to_meet(p: ParseContext, node: Node, other: Node) -> Callable[[syntax.Handing, str], bool]:
+    """Whether a value may be or be held by another one, given what inference has seen."""
+    return lambda seen, kind: meets(p, node, other, seen)[kind == "array"]
+
+
+def _seen_to_come_from(p: ParseContext, node: Node, root: Node) -> Callable[[syntax.Handing, str], bool]:
+    """Whether a value may be (a view of) what a node makes, or a part of it, given what inference has seen."""
+    return lambda seen, kind: any(made is root for made, _ in levels(p, node, True, kind == "array", seen))
 
 
 def _outer(root: Node, entry: bool) -> Node | None:
@@ -187,14 +213,12 @@ def _unconfirmed(
     found = []
     for root in sorted(p.families.outsiders.get(family, {}).values(), key=lambda r: r.name or ""):
         if root not in surely:
-            seen = lambda calls, kind, root=root: _comes_from(p, node, root, kind == "array", calls)  # noqa: E731
             reason = _foreign(p, root, name)
             assert reason is not None  # Outsiders are not the function's own.
-            found.append(Conflict(reason, _outer(root, entry), confirm=seen))
+            found.append(Conflict(reason, _outer(root, entry), confirm=_seen_to_come_from(p, node, root)))
     for reason, value, kinds in named:
         if p.families.of(p, value) is p.families.find(family):
-            seen = lambda calls, kind, value=value: meets(p, node, value, calls)[kind == "array"]  # noqa: E731
-            found.append(Conflict(reason, value, kinds, seen))
+            found.append(Conflict(reason, value, kinds, _seen_to_meet(p, node, value)))
     return found
 
 
@@ -264,9 +288,8 @@ def put_in(method: str, args: Sequence[Node]) -> tuple[Node, ...]:
 
 
 def _twice(p: ParseContext, name: str, whole: Node) -> Conflict:
-    """That an entry of a structure may be in it twice: certainly a conflict, or one if calls return what they are given."""
-    differ = _entries_differ(p, whole)
-    confirm = (lambda calls, kind: not _entries_differ(p, whole, calls)) if differ else None
+    """That an entry of a structure may be in it twice, which depends on what inference has seen."""
+    confirm = lambda seen, kind: not _entries_differ(p, whole, seen)  # noqa: E731
     return Conflict(f"another entry of '{name}' may be, or hold, the same object", confirm=confirm)
 
 
@@ -338,6 +361,8 @@ def _placed(
             sources = through_calls(sources, top, through)
         receiver = copied_by_method(top) if sources.given else None
         copies = (*sources.copied, *(sources.given if receiver is None else (receiver,)))
+        if made_here and is_slice(top):  # a new list, or a view, which names tell
+            sources = sources._replace(part=(), copied=sources.part)
         stored = sources.given if made_here and applies(top, (syntax.setitem,)) else ()
         held = [h for h in (*sources.held, *stored) if not _is_put_back(h)]
         fresh = {*sources.same, *copies}
@@ -352,13 +377,18 @@ def _placed(
             placed += [(value, None) for value in fresh]
         elif applies(top, (operator.mul, operator.imul)) or any(not own.isdisjoint(objects(p, c)[0]) for c in copies):
             return None
-        if made_here and not (_is_maker(p, top) and all(_is_maker(p, r, True) for h in held for r in objects(p, h)[0])):
+        if made_here and not (_is_maker(p, top) and all(_is_maker(p, r, True) for h in held for r in _made(p, h))):
             return None
         placed += [(c, top) for c in copies if not applies(top, (syntax.comprehension,))] + [(h, top) for h in held]
         inside |= fresh if top in inside else set() if _is_known(top) else {*sources.given}
         stack.extend(fresh - seen)
         seen |= fresh
     return placed
+
+
+def _made(p: ParseContext, node: Node) -> Objects:
+    """The objects that a value may be; a slice is new, if it is one of a list."""
+    return frozenset([node]) if is_slice(node) else objects(p, node)[0]
 
 
 def _is_known(node: Node) -> bool:
@@ -386,6 +416,7 @@ def _is_maker(p: ParseContext, node: Node, copies: bool = False) -> bool:
         or node in p.items
         or _is_entry(node)
         or applies(node, known)
+        or is_slice(node)
         or is_array(p, node, copies)
     ):
         return True

@@ -245,18 +245,24 @@ class Handing:
 
     Attributes:
         calls: parsed call -> which of its arguments (or what is called) it may return, or put into what it returns.
+        views: reads `x[i]` that gave a view or an element that can be changed. copies: those that gave a slice of a list, which is
+            new and holds what the list holds. fresh: those that gave what holds nothing of it: a number, the elements at positions.
         solved: what the front end has found out with that; good as long as `calls` does not change.
         rest: what `without` has returned; good as long.
     """
 
     calls: dict[Any, set[Any]] = field(default_factory=dict)
+    views: set[Any] = field(default_factory=set)
+    copies: set[Any] = field(default_factory=set)
+    fresh: set[Any] = field(default_factory=set)
     solved: Solved = field(default_factory=Solved)
     rest: Handing | None = None
 
     def without(self, known: Callable[[Any], bool]) -> Handing:
         """The same, but for some of the calls."""
         if self.rest is None:
-            self.rest = Handing({call: given for call, given in self.calls.items() if not known(call)})
+            rest = {call: given for call, given in self.calls.items() if not known(call)}
+            self.rest = Handing(rest, self.views, self.copies, self.fresh)
         return self.rest
 
 

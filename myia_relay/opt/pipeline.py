@@ -23,6 +23,7 @@ from .loops.accumulate import Accumulate
 from .loops.batch_products import BatchProducts
 from .loops.dead_fills import EliminateDeadFills
 from .loops.delay_updates import DelayUpdates
+from .loops.exchanged_buffers import ExchangeBuffers
 from .loops.induction import SubstituteInductionVariables
 from .loops.invariants import HoistInvariants
 from .loops.partial_sums import PartialSums
@@ -147,7 +148,8 @@ def plan_memory(graph: Graph, check: bool | None = None, threads: int = 1) -> Gr
     """An equivalent graph, for executors that change arrays in place.
 
     Its tapes are arrays where their lengths are known, products of triangles are half the work, large sums over rows of data go
-    block by block, its updates come after what reads the old values, and what loops overwrite is not filled before.
+    block by block, arrays that loops exchange stay where they are, its updates come after what reads the old values, and what loops
+    overwrite is not filled before.
 
     Args:
         graph: optimised, without transforms.
@@ -156,7 +158,7 @@ def plan_memory(graph: Graph, check: bool | None = None, threads: int = 1) -> Gr
     """
     verified = debugging() if check is None else check
     simplify = Simplify(final=True)
-    for steps in ((PreallocateTapes(),), (TriangularProducts(), BlockRows(threads=threads))):
+    for steps in ((PreallocateTapes(),), (TriangularProducts(), BlockRows(threads=threads)), (ExchangeBuffers(),)):
         planned = Pipeline(steps, rounds=1, verify=verified)(graph)
         if planned is not graph:
             graph = Pipeline((simplify, ThinControl(), simplify, HoistInvariants()), verify=verified)(planned)

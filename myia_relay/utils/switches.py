@@ -24,6 +24,7 @@ OPTIMISATIONS = {
     "distinct_gathers": "rows that are picked, perhaps several times, are computed once, in the order of memory",
     "dead_fills": "arrays that a loop writes from end to end are not filled before",
     "check_elimination": "checks and overflow flags that range analysis decides are dropped",
+    "exchanged_buffers": "loops that exchange arrays run several iterations as one, and copy none",
     "fuse_epilogues": "what follows a convolution element by element is computed where its result is still in registers or caches",
     "fusion": "arrays that one kernel reads are computed inside of it, and kernels over arrays of one shape are one",
     "hoist_invariants": "what does not change in a loop is computed before it",

@@ -66,6 +66,9 @@ return (z[:2] * 1, change(z))
 y = [[1], [2]]; y.append(y[0]); return y
 d = {'a': [1], 'b': [2]}; r = d.get('a'); d['b'] = [3]; return r, d
 nxt = -np.ones(3); nxt[0] = z[n]; z[n] = 4.0; return nxt, z
+m = z[z > 2]; z[3] = 9.0; m[0] = 5.0; return m, z
+m = x[[0, 1]]; m[0] = 5.0; c = w[[0, 1], 1]; w[0, 1] = 4.0; c[0] = 2.0; return m, c, w
+g = [[i for j in range(n)] for i in range(n)]; d = [r[:] for r in g]; #for i in range(n): #    d[i][0] = d[0][i] + 1; return d, g
 nxt = z * 2 + 1; nxt[1] = z[0]; z[0] = 4.0; return nxt, z
 d = np.diag(z); d[0, 1] = 3.0; return d, z
 t = [{'a': 1}, {'a': 2}]; t[0]['a'] = 5; t[1]['a'] += 5; return t
@@ -105,6 +108,7 @@ d = {'a': 1}; t = [d, d]; t[0]['a'] = 5; return t
 d = {'a': 1}; t = [d]; t[0]['a'] = 5; return d
 d = {'a': 1}; t = ident(d); t['a'] = 5; return d
 y = [1, 2]; y.append(y); y.append(3); return len(y[2])
+g = [[[i] for j in range(n)] for i in range(n)]; d = [r[:] for r in g]; d[0][0].append(5); return d, g
 y = [[1]]; y[0] = y; return len(y[0])
 y = [[1]]; y[0].append(y); return len(y[0][1])
 y = [[1], [2]]; y.insert(0, [y]); y.append([3]); return len(y[0][0])

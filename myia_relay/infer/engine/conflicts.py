@@ -23,8 +23,25 @@ def refuse_shared(engine, frame: Frame, node: Apply, value: Val) -> None:
     Raises:
         ParseError: with the front end's words.
     """
-    refuse_conflicts(engine, frame, node, kind_of(value) or "array", lambda reason: ParseError(reason, node.origin))
-    require_changeable(engine, node, value)
+    error = lambda reason: ParseError(reason, node.origin)  # noqa: E731
+    refuse_or(engine, frame, node, kind_of(value) or "array", error, lambda: require_changeable(engine, node, value))
+
+
+def refuse_or(
+    engine, frame: Frame, node: Apply, kind: str, error: Callable[[str], CompileError], require: Callable
+) -> None:
+    """`refuse_conflicts`, then what else must hold; if that fails, the conflict by names says best why.
+
+    Raises:
+        CompileError: `error`, or what `require` raises.
+    """
+    named = refuse_conflicts(engine, frame, node, kind, error)
+    try:
+        require()
+    except CompileError:
+        if named:
+            raise named[0] from None
+        raise
 
 
 def require_changeable(engine, node: Apply, value: Val) -> None:
@@ -55,8 +72,7 @@ def refuse_in_place(engine, frame: Frame, node: Apply, value: Val) -> None:
 
     if "again" in node.attrs:
         raise Recaptured(node.attrs["name"], node.attrs["again"].make_cell, node.origin)
-    refuse_conflicts(engine, frame, node, kind, error)
-    return require_changeable(engine, node, value)
+    return refuse_or(engine, frame, node, kind, error, lambda: require_changeable(engine, node, value))
 
 
 def refuse_conflicts(
@@ -66,7 +82,7 @@ def refuse_conflicts(
     kind: str,
     error: Callable[[str], CompileError],
     conflicts: Iterable | None = None,
-) -> None:
+) -> list[CompileError]:
     """Refuse a change that the front end's conflicts at a node report: now, or, if calls decide, when all calls are
     known.
 
@@ -78,16 +94,23 @@ def refuse_conflicts(
         error: makes the error of a reason.
         conflicts: the conflicts, if they are not those at the node.
 
+    Returns:
+        The errors of those that are decided later, and are conflicts as far as names tell.
+
     Raises:
         CompileError: `error`.
     """
+    named: list[CompileError] = []
     for conflict in node.attrs.get("shared", ()) if conflicts is None else conflicts:
         if kind not in conflict.kinds or not other_may_hold(engine, frame, conflict, kind):
             continue
         problem = error(conflict.reason)
         if conflict.confirm is None:
             raise problem
+        if conflict.named:
+            named.append(problem)
         engine.suspected.append((frame.spec, conflict, kind, problem.at(located(node.origin, frame.spec))))
+    return named
 
 
 def other_may_hold(engine, frame: Frame, conflict, kind: str) -> bool:

@@ -9,11 +9,11 @@ from typing import Any
 
 from ...abstract.types import Array, Data, List, Scalar, Struct, Type
 from ...ir.node import Apply, Constant, Graph, Node
-from ...ir.syntax import VIEWING, Solved
+from ...ir.syntax import VIEWING, Handing, Solved
 from ...library.sources import SOURCES
 from ...prims.api.numpy_api import IMPLEMENTATIONS
 from ...utils.errors import CompileError, TypeError_
-from ..values.kinds import complex_parts
+from ..values.kinds import complex_parts, is_list
 from ..values.protocols import lookup
 from ..values.sharing import Origins, arrays_of, holds_objects, lists_of, mark_result
 from ..values.sizes import returned_leaves
@@ -28,6 +28,7 @@ from ..values.values import (
     Listed,
     NeverVal,
     Seq,
+    SliceVal,
     Spread,
     Static,
     TaggedUnion,
@@ -44,6 +45,9 @@ def note_handing(engine, frame, node: Apply, fn: Val, result: Val) -> None:
 
     For inferred functions this is decided later (`Handed`): a recursive function may still lack the arms that wait for it.
     """
+    if isinstance(fn, Static) and fn.value is operator.getitem:
+        whole, index = (engine.value(frame, a) for a in node.args)
+        reads_of(frame.spec.handing, whole, index, result).add(node)
     if not may_hand_on(fn, result):
         return
     given = [
@@ -67,6 +71,17 @@ def note_handing(engine, frame, node: Apply, fn: Val, result: Val) -> None:
         views = fixed or numpy in VIEWING or "copy" in node.keywords  # `x.astype(t, copy=False)`
         places = set(range(len(given))) if views else set()
     note_places(frame.spec, node, places)
+
+
+def reads_of(seen: Handing, whole: Val, index: Val, part: Val) -> set[Any]:
+    """The reads like `whole[index]`, which gave this part: views, copies, or those of what is fresh or cannot be changed."""
+    if isinstance(part, Static | Text | NeverVal) or isinstance(part, Dyn) and isinstance(part.type, Scalar):
+        return seen.fresh
+    if is_list(whole):
+        return seen.copies if isinstance(index, SliceVal) else seen.views
+    indices = index.elems if isinstance(index, Seq) and index.kind == "tuple" else (index,)
+    chosen = any(is_list(i) or isinstance(i, Dyn) and isinstance(i.type, Array) and i.type.shape for i in indices)
+    return seen.fresh if chosen and isinstance(whole, Dyn) and isinstance(whole.type, Array) else seen.views
 
 
 def is_fixed_view(name: str, given: list[Val]) -> bool:

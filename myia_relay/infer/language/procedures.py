@@ -19,7 +19,7 @@ from ...ir.node import Apply, Constant, Graph, Node
 from ...ir.syntax import Handing
 from ...utils.attributes import own_attribute
 from ...utils.errors import ParseError, TypeError_
-from ..engine.conflicts import holds_mutable, refuse_conflicts
+from ..engine.conflicts import holds_mutable, refuse_conflicts, refuse_or
 from ..engine.engine import Engine
 from ..engine.frames import Frame
 from ..engine.handing import FINALS, AfterCall, is_finals, is_none, proper
@@ -168,8 +168,7 @@ async def after_call(engine: Engine, frame: Frame, node: Apply) -> Val:
     error = lambda reason: ParseError(reason, node.origin)  # noqa: E731
     kind = kind_of(old)
     if kind is not None:
-        refuse_conflicts(engine, frame, node, kind, error)
-        require_own(engine.shared, old)
+        refuse_or(engine, frame, node, kind, error, lambda: require_own(engine.shared, old))
     within = _entries(old)
     for conflicts in node.attrs["entries"]:
         if not within:
