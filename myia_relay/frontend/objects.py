@@ -398,9 +398,7 @@ def _levels_of(p: ParseFacts, node: Node, most: bool, views: bool, through: synt
         before = iteration
         if isinstance(top, Parameter) and top in p.flows:
             before = iteration or top.graph
-        if views:
-            held, copied = (*held, *copied), ()
-        elif part and is_slice(top):
+        if not views and part and is_slice(top):
             part, copied = (), part
         deeper = _level_of_part(p, top, level, most)
         steps = [(s, level, before if k else iteration) for k, s in enumerate(same)] + [

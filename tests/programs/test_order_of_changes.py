@@ -99,6 +99,7 @@ y = [[1, 2], [3]]; k = [r for r, i in zip(y, [1, 2])]; y[0][0] = 50; return k
 y = [[1], [2]]; t = y[1]; #for r in reversed(y): #    r.append(9); return t, y
 y = [[1], [2]]; k = (*y, 5); t = y[0]; v = k[0]; v.append(7); return t
 y = {'a': [1], 'b': [2]}; k = [v for i, v in y.items()]; y['a'].append(5); return k
+d = {'p': z, 'q': 2 * x}; v = [u for u in d.values()][1]; v[0] = 7.0; return d, v
 y = {'a': [1], 'b': [2]}; r = y.get('a'); t = y['a']; r.append(5); return t
 y = {'a': [1], 'b': [2]}; k = ident(**y); k.append(7); return y
 y = [1, 2]; it = iter(y); y.append(3); return list(it)

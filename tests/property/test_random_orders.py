@@ -200,8 +200,8 @@ class Writer:
         form = rng.random()
         if form < 0.2:
             kind = self.kind()
-            value = self.read(kind)
-            self.put(f"{self.target(kind, indent)} = {value}", indent)
+            value, target = self.read(kind), self.target(kind, indent)
+            self.put(f"{target} = {apart(target, value)}", indent)
         elif form < 0.45:
             kinds = [rng.choice((self.kind(), "n", "a", "l")) for _ in range(rng.choice((2, 2, 2, 3)))]
             if rng.random() < 0.5:
@@ -213,7 +213,7 @@ class Writer:
             if any(name in reads for name, _ in (*self.late, *self.lost)):  # a new name has no value yet
                 self.late.clear()
             else:
-                self.put(f"{', '.join(targets)} = {', '.join(reads)}", indent)
+                self.put(f"{', '.join(targets)} = {', '.join(map(apart, targets, reads))}", indent)
         elif form < 0.65:
             text = self.filled(rng.choice(BESIDE), r=self.read(self.kind()), c=self.filled(rng.choice(CHANGE)))
             name = f"r{next(self.numbers)}"
@@ -252,6 +252,15 @@ class Writer:
             "\n".join([HELPERS, head, *self.lines, f"    return {result}", "def given():", f"    return [{args}3]"])
             + "\n"
         )
+
+
+def apart(target: str, value: str) -> str:
+    """A value, copied if it is a column or diagonal of the matrix of which a row is the target: NumPy assigns vectors of different
+    strides that overlap element by element, so `m[1, :] = m[:, 2]` reads what it has just written.
+    """
+    name, *rest = target.split("[")
+    overlaps = rest and any(f"{name}{how}" in value for how in ("[:, ", ".T", ".reshape", ".diagonal", ")"))
+    return f"({value}).copy()" if overlaps else value
 
 
 def check(seed: int) -> str:
