@@ -201,6 +201,11 @@ def through_calls(sources: Sources, node: Node, through: syntax.Handing | None) 
             return Sources()
     if not sources.given:
         return sources
+    if through is not None and node in through.makes:
+        made, receiver = tuple(g for g in sources.given if g in through.makes[node]), copied_by_method(node)
+        if applies(node, STORES):
+            return sources._replace(given=(), held=made)
+        return sources._replace(given=(), copied=(*sources.copied, *(made if receiver is None else (receiver,))))
     given = () if through is None else through.calls.get(node, ())
     found = tuple(g for g in sources.given if g in given)
     return sources._replace(given=(), held=found) if applies(node, STORES) else sources._replace(given=found)

@@ -247,6 +247,7 @@ class Handing:
         calls: parsed call -> which of its arguments (or what is called) it may return, or put into what it returns.
         views: reads `x[i]` that gave a view or an element that can be changed. copies: those that gave a slice of a list, which is
             new and holds what the list holds. fresh: those that gave what holds nothing of it: a number, the elements at positions.
+        makes: calls that are known to make something new of these arguments, which holds what they hold; see `without`.
         solved: what the front end has found out with that; good as long as `calls` does not change.
         rest: what `without` has returned; good as long.
     """
@@ -255,14 +256,17 @@ class Handing:
     views: set[Any] = field(default_factory=set)
     copies: set[Any] = field(default_factory=set)
     fresh: set[Any] = field(default_factory=set)
+    makes: dict[Any, set[Any]] = field(default_factory=dict)
     solved: Solved = field(default_factory=Solved)
     rest: Handing | None = None
 
     def without(self, known: Callable[[Any], bool]) -> Handing:
-        """The same, but for some of the calls."""
+        """The same, but some of the calls are known to make something new."""
         if self.rest is None:
-            rest = {call: given for call, given in self.calls.items() if not known(call)}
-            self.rest = Handing(rest, self.views, self.copies, self.fresh)
+            rest, makes = (
+                {c: given for c, given in self.calls.items() if known(c) is which} for which in (False, True)
+            )
+            self.rest = Handing(rest, self.views, self.copies, self.fresh, makes)
         return self.rest
 
 

@@ -14,6 +14,9 @@ HELPERS = """
 def change(z):
     z[0] = 100
     return 1
+def change_row(x):
+    x[0][1] = x[1][0]
+    return 1
 def two(a, b):
     return a * b
 def early(xs, n):
@@ -100,6 +103,9 @@ y = [[1], [2]]; t = y[1]; #for r in reversed(y): #    r.append(9); return t, y
 y = [[1], [2]]; k = (*y, 5); t = y[0]; v = k[0]; v.append(7); return t
 y = {'a': [1], 'b': [2]}; k = [v for i, v in y.items()]; y['a'].append(5); return k
 d = {'p': z, 'q': 2 * x}; v = [u for u in d.values()][1]; v[0] = 7.0; return d, v
+y = [[1], [2]]; y[0] = y.copy()[1]; y[1] += [6]; return y
+y = [[1], [2]]; y[0] = (y + [])[1]; y[1] += [6]; return y
+y = [[1, 2], [3, 4]]; y[n - 2] = y.copy()[n - 2]; r = [v for _, v in zip([1, 2], y)][0]; k = change_row(y); return r
 y = {'a': [1], 'b': [2]}; r = y.get('a'); t = y['a']; r.append(5); return t
 y = {'a': [1], 'b': [2]}; k = ident(**y); k.append(7); return y
 y = [1, 2]; it = iter(y); y.append(3); return list(it)

@@ -255,12 +255,12 @@ class Writer:
 
 
 def apart(target: str, value: str) -> str:
-    """A value, copied if it is a column or diagonal of the matrix of which a row is the target: NumPy assigns vectors of different
-    strides that overlap element by element, so `m[1, :] = m[:, 2]` reads what it has just written.
+    """A value, copied if it is a part of the matrix of which a part is the target, unless both are rows: NumPy assigns vectors of
+    different strides that overlap element by element, so `m[1, :] = m[:, 2]` reads what it has just written.
     """
     name, *rest = target.split("[")
-    overlaps = rest and any(f"{name}{how}" in value for how in ("[:, ", ".T", ".reshape", ".diagonal", ")"))
-    return f"({value}).copy()" if overlaps else value
+    others = any(f"{name}{how}" in value for how in ("[:, ", ".T", ".reshape", ".diagonal", ")"))
+    return f"({value}).copy()" if rest and (others or ":, " in target and f"{name}[" in value) else value
 
 
 def check(seed: int) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 
-from ...abstract.types import Array, Data, List
+from ...abstract.types import Array, Data, List, Scalar
 from ...ir.node import Apply, Constant
 from ...utils.errors import CompileError, ParseError, TypeError_
 from ..values.kinds import kind_of
@@ -130,7 +130,11 @@ def may_hold(value: Val, kind: str) -> bool:
         value = stack.pop()
         if isinstance(value, Dyn):
             if isinstance(value.type, Array) and value.type.shape or isinstance(value.type, List):
-                if arrays or kind == "list" and isinstance(value.type, List):
+                if (
+                    arrays
+                    or isinstance(value.type, List)
+                    and (kind == "list" or not isinstance(value.type.elem, Scalar))
+                ):
                     return True
             elif isinstance(value.type, Data) and holds_objects(value.type, Array | List if arrays else List):
                 return True

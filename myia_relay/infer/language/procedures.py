@@ -188,6 +188,8 @@ def _kind_of_entry(value: Any) -> str:
     """What an entry that `_entries` gives is: "array", "list" or "dict"; one that only holds such is like a dict."""
     if isinstance(value, Array | List):
         return "array" if isinstance(value, Array) else "list"
+    if isinstance(value, Struct):
+        return "list" if value.kind == "list" else "dict"
     return kind_of(value) or "dict"
 
 
@@ -197,8 +199,9 @@ def _entries(value: Any) -> list[Any]:
         return []
     if isinstance(value, Dyn):
         value = value.type
-    if isinstance(value, List):
-        return [value.elem] if isinstance(value.elem, Array | List) else []
+    if isinstance(value, List | Struct):
+        elems = value.elems if isinstance(value, Struct) else (value.elem,)
+        return [e for e in elems if isinstance(e, Array | List | Struct)]
     if isinstance(value, Seq):
         return [v.type if isinstance(v, Dyn) else v for v in value.elems if holds_mutable(v)]
     return []
