@@ -19,6 +19,7 @@ import numpy as np
 
 from ...abstract.types import Array, Data, Leaf, numpy_dtype
 from .lists import release
+from .results import empty
 
 ALIGN = 64  # alignment in bytes, of the area and of arrays in it
 
@@ -76,7 +77,7 @@ class Slots:
 
 def sized_array(ints: Any, slot: int, sizes: list[int], dtype: np.dtype) -> np.ndarray:
     """A copy of an array whose address and sizes are in slots."""
-    out = np.empty([ints[at] for at in sizes], dtype)
+    out = empty(tuple([ints[at] for at in sizes]), dtype)
     if out.nbytes:
         ctypes.memmove(out.ctypes.data, ints[slot], out.nbytes)
     return out

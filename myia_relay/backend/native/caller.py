@@ -6,13 +6,14 @@ arguments of the state area, and the function that the area is bound to is calle
 
 from __future__ import annotations
 
+import math
 import struct
 from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
-from ...abstract.dims import Dim, DimLike, evaluate, never_negative
+from ...abstract.dims import Dim, DimLike, evaluate, known_size, never_negative
 from ...abstract.structures import rebuild
 from ...abstract.types import Array, Data, Leaf, NoneT, Ref, Scalar, Str, Struct, Type, Undefined, leaves, numpy_dtype
 from ...utils.errors import LoweringError
@@ -21,6 +22,7 @@ from .arguments import conform
 from .ending import CALLER
 from .into import Finish, choose_targets, lie_apart
 from .lists import read
+from .results import LEAST, RESULTS
 from .stack import stack_limit
 
 _MASK = (1 << 64) - 1
@@ -37,7 +39,7 @@ class Writer:
             "main": entry.main, "pop": entry.free.pop, "push": entry.free.append, "area": entry.area, "fail": entry.fail,
             "broken": entry.broken, "begin": entry.begin, "leave": entry.leave,
             "sized": sized_array, "read": read, "release": entry.release_lists,
-            "empty": np.empty, "rebuild": rebuild, "asarray": np.asarray, "address": lambda a: a.ctypes.data,
+            "empty": np.empty, "take": RESULTS.take, "rebuild": rebuild, "asarray": np.asarray, "address": lambda a: a.ctypes.data,
         }  # fmt: skip
         self.lines: list[str] = []
         self.args: list[str] = []
@@ -222,9 +224,14 @@ class Writer:
             name = f"o{kind[1]}"
             if not self.into:
                 assert isinstance(leaf, Array)
-                shape = ", ".join(self.size(d) for d in leaf.shape)
-                static = self.constant(leaf.shape) if all(isinstance(d, int) for d in leaf.shape) else f"({shape},)"
-                self.lines.append(f"{name} = empty({static}, {self.constant(numpy_dtype(leaf.dtype))})")
+                sizes, dtype = [self.size(d) for d in leaf.shape], numpy_dtype(leaf.dtype)
+                known, least = all(isinstance(d, int) for d in leaf.shape), -(-LEAST // dtype.itemsize)
+                shape = self.constant(leaf.shape) if known else f"({', '.join(sizes)},)"
+                if known:
+                    make = "take" if math.prod(map(known_size, leaf.shape)) >= least else "empty"
+                else:
+                    make = f"(take if {' * '.join(sizes)} >= {least} else empty)"
+                self.lines.append(f"{name} = {make}({shape}, {self.constant(dtype)})")
             out.append(f"id({name})" if self.signature.by_object else f"address({name})")
         return out
 
