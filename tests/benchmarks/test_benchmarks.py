@@ -241,3 +241,11 @@ def test_text():
     done = run("text", "--rounds", "1", "--n", "2", "--length", "20", "--depth", "2")
     assert done.returncode == 0, done.stdout + done.stderr
     assert "quicksort of 20" in done.stdout and "TreeLSTM of 4 words" in done.stdout
+
+
+def test_containers(tmp_path):
+    figures, plot = tmp_path / "containers.json", tmp_path / "containers.png"
+    done = run("containers", "--only", "pairs", "--lengths", "3,5", "--json", str(figures), "--plot", str(plot))
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert set(json.loads(figures.read_text("utf-8"))["pairs"]) == {"3", "5"}
+    assert "list of tuples" in done.stdout and plot.stat().st_size > 1000
