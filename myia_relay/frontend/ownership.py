@@ -363,7 +363,7 @@ def _placed(
         copies = (*sources.copied, *(sources.given if receiver is None else (receiver,)))
         if made_here and is_slice(top):  # a new list, or a view, which names tell
             sources = sources._replace(part=(), copied=sources.part)
-        stored = sources.given if made_here and applies(top, (syntax.setitem,)) else ()
+        stored = sources_of(p, top).given if made_here and applies(top, (syntax.setitem,)) else ()
         held = [h for h in (*sources.held, *stored) if not _is_put_back(h)]
         fresh = {*sources.same, *copies}
         if top in inside:

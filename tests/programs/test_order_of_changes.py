@@ -105,6 +105,7 @@ y = {'a': [1], 'b': [2]}; k = [v for i, v in y.items()]; y['a'].append(5); retur
 d = {'p': z, 'q': 2 * x}; v = [u for u in d.values()][1]; v[0] = 7.0; return d, v
 y = [[1], [2]]; y[0] = y.copy()[1]; y[1] += [6]; return y
 y = [[1], [2]]; y[0] = (y + [])[1]; y[1] += [6]; return y
+y = [[1, 2], [3, 4]]; y[1] = first(y, n); y[1] += [6]; return y
 y = [[1, 2], [3, 4]]; y[n - 2] = y.copy()[n - 2]; r = [v for _, v in zip([1, 2], y)][0]; k = change_row(y); return r
 y = {'a': [1], 'b': [2]}; r = y.get('a'); t = y['a']; r.append(5); return t
 y = {'a': [1], 'b': [2]}; k = ident(**y); k.append(7); return y
