@@ -495,9 +495,8 @@ class Relay(Inspectable, Remade):
                 if any(isinstance(t, np.ndarray) and not t.flags.writeable for t in targets):
                     raise ValueError_("into is given a read-only array")
                 into, given = getattr(compiled.run, "into", None), tuple(targets) if len(targets) != 1 else targets[0]
-                if into is None:
-                    results = compiled.run(*values)
-                    copy_results(targets, [results] if len(targets) == 1 else results)
+                if into is None or not compiled.plain:
+                    copy_results(targets, compiled.results(values, compiled.run(*values)))
                     return out
                 if fixed:  # a list may hold other arrays by the next call
                     last = compiled, into, given
@@ -531,7 +530,8 @@ class Relay(Inspectable, Remade):
 
         leaves: list = []
         _, treedefs, keywords = self._signature(args, kwargs, leaves)
-        compiled = compile_program(self._infer(treedefs, keywords), "native", self.options)
+        options = {**self.options, "own_results": True}
+        compiled = compile_program(self._infer(treedefs, keywords), "native", options)
         name, numbers = getattr(self, "__name__", "f"), self.taken is not None
         write_library(path, name, compiled, treedefs, keywords, leaves, numbers=numbers)
 

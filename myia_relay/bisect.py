@@ -221,10 +221,10 @@ class _Bisection:
         """The value of a graph, assembled as the program's result."""
         out = executor_of(graph, "interpreter", {})(*values)
         leaves = list(self.program.result.leaves())
-        returned = self.compiled.returned
-        if any(kind == "arg" for kind, _ in returned) and out_count(out) != len(leaves):
-            out = [values[i] if kind == "arg" else out[i] for kind, i in returned]  # references were taken out
-            return python_value(self.program.result, iter(out))
+        if not self.compiled.plain and out_count(out) != len(leaves):
+            return python_value(
+                self.program.result, iter(self.compiled.results(values, out))
+            )  # arguments were taken out
         return python_value(self.program.result, iter([out] if len(leaves) == 1 else out))
 
     def differ(self, answer: Answer, loose: bool) -> str | None:

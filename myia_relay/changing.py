@@ -16,7 +16,7 @@ import numpy as np
 from .abstract.families import Misfit
 from .infer.arguments.arguments import share_memory
 from .infer.engine.program import ArgumentChange
-from .pipeline import Compiled, finish
+from .pipeline import Compiled, assembled, finish
 from .utils.errors import SliceBeyond, TypeError_, ValueError_
 from .utils.source import Origin
 
@@ -63,7 +63,10 @@ def call_program(relay: Any, compiled: Compiled, leaves: list, args: tuple, kwar
         own = leaves
         if options["executor"] != "native":  # whose results may be arguments
             own = [leaf.copy() if isinstance(leaf, np.ndarray) else leaf for leaf in leaves]
-        outcome = finish(compiled, own)
+        hidden = []
+        for h in program.hidden:
+            hidden.append(h.fetch([*own, *hidden]))
+        outcome = assembled(compiled, [*leaves, *hidden], compiled.run(*own, *hidden))
     except (Misfit, SliceBeyond):
         raise
     except Exception as error:

@@ -7,9 +7,11 @@ from __future__ import annotations
 
 import functools
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
+
+import numpy as np
 
 from .abstract.families import check_tree
 from .abstract.structures import to_python
@@ -57,6 +59,7 @@ class Compiled:
         graphs: the graph after each stage, by stage name.
         returned: for each leaf of the result: an index into what `run` returns, or the argument that is handed back.
         seconds: compile time by stage.
+        numbers: leaf of the result that may be an argument -> where in what `run` returns is which, or a negative number.
     """
 
     program: Program
@@ -64,6 +67,28 @@ class Compiled:
     graphs: dict[str, Graph]
     returned: list[tuple[str, int]]
     seconds: dict[str, float] = field(default_factory=dict)
+    numbers: dict[int, int] = field(default_factory=dict)
+
+    @property
+    def plain(self) -> bool:
+        """Whether `run` returns the leaves of the result and nothing else."""
+        return not self.numbers and all(kind == "out" and k == i for k, (kind, i) in enumerate(self.returned))
+
+    def results(self, values: Sequence, out: Any) -> list:
+        """The leaves of the result.
+
+        Args:
+            values: all arguments of the program.
+            out: what `run` has returned for them.
+        """
+        if len(self.returned) == 1 and not self.numbers:
+            ((kind, index),) = self.returned
+            return [values[index] if kind == "arg" else out]
+        leaves = [values[i] if kind == "arg" else out[i] for kind, i in self.returned]
+        for leaf, place in self.numbers.items():
+            if (number := out[place]) >= 0:
+                leaves[leaf] = values[number]
+        return leaves
 
     @property
     def repeatable(self) -> bool:
@@ -93,6 +118,7 @@ def compile_program(program: Program, executor: str, options: dict[str, Any], ke
     from .ir.verify import verify
     from .opt.pipeline import lower_precision, optimize, plan_memory
     from .opt.rewrite.call_paths import tell_callers
+    from .opt.rewrite.returned_arguments import returned_arguments
 
     graphs: dict[str, Graph] = {}
     seconds: dict[str, float] = {}
@@ -116,6 +142,9 @@ def compile_program(program: Program, executor: str, options: dict[str, Any], ke
         return Compiled(program, executor_of(graph, executor, options), {"final": graph}, returned)
     if keep:
         graphs["inferred"] = graph
+    own = options.get("own_results", False)
+    found = None if own else returned_arguments(graph, program.arrays, program.final_arrays())
+    graph = graph if found is None else found.graph
     # Passes rebuild, they never change a graph in place, so every stage can be kept.
     stage("simplified", optimize)
     refuse_recursion(graph)
@@ -137,13 +166,17 @@ def compile_program(program: Program, executor: str, options: dict[str, Any], ke
 
         graph = check_nans(graph, details=not options.get("standalone"))
     graph, returned = without_references(tell_callers(graph))
+    numbers: dict[int, int] = {}
+    if found is not None:
+        numbers = {leaf: returned[place][1] for leaf, place in found.numbers.items()}
+        returned = [returned[k] if kind == "out" else (kind, k) for kind, k in found.places]
     start = time.perf_counter()
     run = executor_of(graph, executor, options)
     seconds["lowered"] = time.perf_counter() - start
     graphs["final"] = graph
     if program.changes:
         refuse_effects(program, graph)
-    return Compiled(program, run, graphs, returned, seconds)
+    return Compiled(program, run, graphs, returned, seconds, numbers)
 
 
 def compress(graph: Graph, seeds: int, forward: bool) -> Any:
@@ -176,14 +209,7 @@ def finish(compiled: Compiled, leaves: list):
 
 def assembled(compiled: Compiled, values: list, out: Any) -> Any:
     """The result of a program from what its graph computes, given all its arguments."""
-    program, returned = compiled.program, compiled.returned
-    count = sum(1 for _ in program.result.leaves())
-    if count == 1:
-        kind, index = returned[0]
-        parts = iter([values[index] if kind == "arg" else out])
-    else:
-        parts = iter([values[i] if kind == "arg" else out[i] for kind, i in returned])
-    return python_value(program.result, parts)
+    return python_value(compiled.program.result, iter(compiled.results(values, out)))
 
 
 def finisher(compiled: Compiled) -> Callable[[list], Any] | None:
@@ -195,8 +221,14 @@ def finisher(compiled: Compiled) -> Callable[[list], Any] | None:
         return None
     run = getattr(compiled.run, "call", compiled.run)
     result, plain = compiled.program.result, not compiled.program.hidden
-    kinds = [kind for kind, _ in compiled.returned]
-    if plain and "arg" not in kinds:
+    if plain and not compiled.plain:  # arguments are returned, or one thing twice
+        outputs = compiled.run
+
+        def run(*leaves):
+            found = compiled.results(leaves, outputs(*leaves))
+            return found if len(found) > 1 else found[0]
+
+    if plain:
         if result.tag == "dyn":
             return (
                 (lambda leaves: to_python(run(*leaves)))
@@ -207,7 +239,7 @@ def finisher(compiled: Compiled) -> Callable[[list], Any] | None:
         if result.tag == "seq" and not isinstance(result.info, List) and plain and len(result.parts) > 1:
             kind, fields, _ = result.info
             if kind == "tuple":
-                return lambda leaves: run(*leaves)
+                return (lambda leaves: run(*leaves)) if compiled.plain else lambda leaves: tuple(run(*leaves))
             if kind == "dict":
                 return lambda leaves: dict(zip(fields, run(*leaves)))
     return lambda leaves: finish(compiled, leaves)
@@ -260,14 +292,26 @@ def executor_of(graph: Graph, executor: str, options: dict[str, Any]) -> Callabl
         from .backend.interpreter import in_native_order, run
 
         return with_checked_trees(
-            graph, in_whole_steps(graph, lambda *values: run(graph, [in_native_order(v) for v in values]))
+            graph, in_whole_steps(graph, lambda *values: own_arrays(run(graph, [in_native_order(v) for v in values])))
         )
     if executor == "python":
         from .backend.python import compile_python
 
         compiled = compile_python(graph, functools.partial(compile_region, options=options))
-        return with_checked_trees(graph, in_whole_steps(graph, compiled))
+        run_python = functools.wraps(compiled, updated=("__dict__",))(lambda *values: own_arrays(compiled(*values)))
+        return with_checked_trees(graph, in_whole_steps(graph, run_python))
     return native_compiler()(graph, options=options)
+
+
+def own_arrays(out: Any) -> Any:
+    """What a program of a Python executor returns, in memory of its own: NumPy may have returned an argument, a constant of the
+    program or a view of one, and what the caller does to a result must not change these.
+    """
+    if isinstance(out, np.ndarray):
+        return out.copy()
+    if isinstance(out, tuple | list):
+        return type(out)(map(own_arrays, out))
+    return out
 
 
 def native_compiler() -> Callable:

@@ -283,6 +283,7 @@ def pack(compiled: Compiled, name: str, extra: dict[str, Any], dependencies: lis
         "signature": format.encode_signature(native.entry.signature, blobs),
         "result": encode_treedef(compiled.program.result),
         "returned": compiled.returned,
+        "which": list(compiled.numbers.items()),
         "repeatable": compiled.repeatable,
         "changes": [[c.position, c.name, c.plan, c.results] for c in compiled.program.changes],
         "dependencies": dependencies,
@@ -365,4 +366,4 @@ def program_of(
     program = Program(None, decode_treedef(description["result"]), hidden, dependencies, changes)
     returned = [(kind, index) for kind, index in description["returned"]]
     run = LoadedProgram(description["name"], entry, size, description.get("repeatable", False))
-    return Compiled(program, run, {}, returned, {})
+    return Compiled(program, run, {}, returned, {}, dict(description["which"]))

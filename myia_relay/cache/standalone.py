@@ -93,7 +93,7 @@ def _export(function: Any, path: str, examples: tuple, target: str | None) -> No
     given: list = []
     _, treedefs, keywords = relay._signature(arguments, {}, given)
     program = relay._infer(treedefs, keywords)
-    compiled = compile_program(program, "native", {**relay.options, "standalone": machine})
+    compiled = compile_program(program, "native", {**relay.options, "standalone": machine, "own_results": True})
     if hasattr(function, "parameter_names"):
         name = relay.__wrapped__.__name__
     else:

@@ -349,7 +349,9 @@ class ExportedModel(Model):
             leaves: list = []
             function, values = self.model.as_function(*examples)
             _, treedefs, keywords = function._signature(values, {}, leaves)
-            compiled = compile_program(function._infer(treedefs, keywords), "native", function.options)
+            compiled = compile_program(
+                function._infer(treedefs, keywords), "native", {**function.options, "own_results": True}
+            )
             name = getattr(self.spec.function, "__name__", "model")
             write_library(path, name, compiled, treedefs, keywords, leaves, model=True)
             return

@@ -182,7 +182,9 @@ class Engine:
             self.outermost.changes += self.outermost.before_raising
         # The parameters of a model have none while its specification is being found.
         hidden = [self.hidden[key] for key in spec.implicit if key in self.hidden]
-        return Program(params, treedef, hidden, list(self.dependencies.values()), tuple(self.outermost.changes))
+        changes = tuple(self.outermost.changes)
+        arrays = self.outermost.arrays_given(params)
+        return Program(params, treedef, hidden, list(self.dependencies.values()), changes, arrays)
 
     def passes(self, fn: Val, args: list[Val], kwargs: dict[str, Val], params: Graph, context: Ambient) -> tuple:
         """Infer a call until the assumptions about recursive functions hold: (the first error or None, its parts)."""

@@ -5,9 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any
 
+from ...abstract.types import Array
+from ...ir.node import Graph, Node, Parameter
 from ...utils.errors import TypeError_
 from ..values.functions import families_in
-from ..values.treedef import TreeDef
+from ..values.treedef import TreeDef, tree_structure
+from ..values.values import Dyn
 from .dependencies import Dependency, Hidden
 
 
@@ -22,6 +25,7 @@ class Program:
         dependencies: the free names it read.
         changes: how it changes its arguments in place. If it does, its result is a tuple of the result proper and the values that
             these arguments end with, as far as there are plans for them.
+        arrays: the parameters of the graph that are arrays of the caller's, and are not changed: a result may be one of them.
     """
 
     graph: Any  # a `Graph`; None where only the code was loaded, which is never compiled again
@@ -29,11 +33,23 @@ class Program:
     hidden: list[Hidden]
     dependencies: list[Dependency]
     changes: tuple[ArgumentChange, ...] = ()
+    arrays: tuple[int, ...] = ()
 
     @property
     def written(self) -> tuple[ArgumentChange, ...]:
         """The changes of arguments whose final values it returns."""
         return tuple(c for c in self.changes if c.plan is not None)
+
+    def final_arrays(self) -> dict[int, int]:
+        """The leaves of the result that are the final values of arrays -> the parameters that these arrays are."""
+        out: dict[int, int] = {}
+        leaf = 0
+        for k, part in enumerate(self.result.parts if self.written else ()):
+            change = self.written[k - 1] if k else None
+            if change is not None and change.plan == "set" and change.parameter is not None:
+                out[leaf] = change.parameter
+            leaf += sum(1 for _ in part.leaves())
+        return out
 
 
 def require_returnable(treedef: TreeDef) -> None:
@@ -70,6 +86,7 @@ class ArgumentChange:
             object, and new entries behind those of a list; or ["every", plan] for each of the entries of a list of any length.
         results: where in the result proper the argument itself is returned: () for the result, (k,) for an entry of it.
         origin: the place of the change.
+        parameter: the parameter of the program that the argument is, if it is an array.
 
     The plan is None for an argument that is changed on paths that raise alone.
     """
@@ -79,6 +96,7 @@ class ArgumentChange:
     plan: Any
     results: tuple[tuple[int, ...], ...] = ()
     origin: Any = field(default=None, compare=False)
+    parameter: int | None = None
 
 
 @dataclass
@@ -98,6 +116,23 @@ class Outermost:
     plans: dict[int, Any] = field(default_factory=dict)
     changes: list[ArgumentChange] = field(default_factory=list)
     before_raising: list[ArgumentChange] = field(default_factory=list)
+
+    def parameter(self, position: int) -> int | None:
+        """The parameter of the program that an argument is, if it is an array."""
+        value = self.given[position]
+        if not isinstance(value, Dyn) or not isinstance(value.node, Parameter) or not isinstance(value.type, Array):
+            return None
+        return value.node.graph.params.index(value.node)
+
+    def arrays_given(self, graph: Graph) -> tuple[int, ...]:
+        """The parameters of the program that are arrays in arguments that it does not change."""
+        changed = {c.position for c in self.changes}
+        nodes: list[Node] = []
+        for position, value in enumerate(self.given):
+            if position not in changed:
+                tree_structure(value, nodes, capture=lambda closure: ())
+        given = {n for n in nodes if isinstance(n.type, Array)}
+        return tuple(k for k, p in enumerate(graph.params) if p in given)
 
 
 __all__ = ["ArgumentChange", "Outermost", "Program"]

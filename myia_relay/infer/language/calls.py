@@ -47,7 +47,7 @@ from ..objects.advice import SYMBOLS, cannot_be_compiled, has_advice, is_known_f
 from ..objects.attributes import METHODS_OF_REFS
 from ..objects.instances import instance_made
 from ..objects.iterables import unwrapped
-from ..objects.leaves import lift, to_python
+from ..objects.leaves import as_new, lift, to_python
 from ..objects.list_methods import list_method, list_operator
 from ..objects.ranges import range_method, range_operator
 from ..objects.sequences import plain
@@ -620,7 +620,14 @@ def numeric(engine: Engine, frame: Frame, implementation, args, kwargs, name: st
         raise TypeError_(
             f"{name}: {str(error).replace(getattr(implementation.function, '__name__', '') + '()', name + '()')}"
         ) from error
-    return lift(engine, frame, result)
+    made = lift(engine, frame, result)
+    if name in RETURNING or any(isinstance(v, Dyn) and v.known and not v.known_value for v in [kwargs.get("copy")]):
+        return made
+    return as_new(frame, made, [*args, *kwargs.values()])
+
+
+RETURNING = ("asarray", "asanyarray", "ascontiguousarray", "atleast_1d", "atleast_2d", "atleast_3d")
+"""Functions of NumPy that return an array as it is, if it is what they make."""
 
 
 async def call_method(engine: Engine, frame: Frame, fn: Bound, args, kwargs, origin: Origin, site) -> Val:

@@ -311,9 +311,9 @@ def hand_out(
         paths = tuple(path for path, which in graph.flags["itself"] if which == number)
         for path in paths:
             result = _without(result, path)
-        engine.outermost.changes.append(
-            ArgumentChange(_position(engine, given[index]), names[index], plan, paths, origin)
-        )
+        position = _position(engine, given[index])
+        parameter = engine.outermost.parameter(position)
+        engine.outermost.changes.append(ArgumentChange(position, names[index], plan, paths, origin, parameter))
         finals.append(final)
     return Seq("tuple", (result, *finals)) if finals else result
 

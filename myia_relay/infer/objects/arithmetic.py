@@ -10,6 +10,7 @@ from ..engine.frames import Frame
 from ..values.kinds import are_leaves
 from ..values.values import Dyn, Val
 from .advice import unsupported
+from .leaves import as_new
 
 
 def arithmetic(frame: Frame, op: Any, *values: Val) -> Dyn:
@@ -20,4 +21,6 @@ def arithmetic(frame: Frame, op: Any, *values: Val) -> Dyn:
     """  # noqa: DOC501 (a function makes the exception)
     if not are_leaves(values) or any(isinstance(v.type, Ref | Data) for v in values):
         raise unsupported(op, list(values))
-    return Dyn(OPERATORS[op](frame.builder, *[frame.var(v) for v in values]).node)
+    made = as_new(frame, Dyn(OPERATORS[op](frame.builder, *[frame.var(v) for v in values]).node), values)
+    assert isinstance(made, Dyn)
+    return made

@@ -22,7 +22,7 @@ from ..values.kinds import is_run_time
 from ..values.treedef import describe, name_of
 from ..values.values import AtVal, Bound, Dyn, Iter, Raised, Seq, Static, Val
 from .advice import ARRAY_METHODS
-from .leaves import lift
+from .leaves import as_new, lift
 from .ranges import range_attribute
 
 UPDATES: dict[str, Callable | None] = {
@@ -177,7 +177,7 @@ def dyn_attribute(engine: Engine, frame: Frame, value: Dyn, name: str) -> Val:
         advice = f"; {ARRAY_METHODS[name]}" if name in ARRAY_METHODS else nearest(name, METHODS)
         raise AttributeError_(f"{describe(value)} has no attribute '{name}' in the language{advice}")
     if getattr(method, "attribute", False):
-        return lift(engine, frame, method(frame.builder, frame.var(value)))
+        return as_new(frame, lift(engine, frame, method(frame.builder, frame.var(value))), [value])
     return Bound(value, name)
 
 

@@ -4,12 +4,14 @@ time.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
-from ...abstract.types import NONE, Scalar, Str, Struct
+from ...abstract.types import NONE, Array, Scalar, Str, Struct
 from ...ir.build import Var
 from ...ir.node import Constant, Node
 from ...ir.prim import REGISTRY
+from ...prims.api.numpy_elementwise import own
 from ...prims.api.promotion import plain
 from ...prims.ops.control import dim_size
 from ...prims.ops.structure import make_struct
@@ -54,6 +56,16 @@ def lift(engine: Engine, frame: Frame, result: Any) -> Val:
     if isinstance(result, Val):
         return result
     return engine.from_python(frame, result, None)
+
+
+def as_new(frame: Frame, result: Val, given: Sequence[Val]) -> Val:
+    """What an operation has made of values: an array among them as an object of its own, as where there is something to compute."""
+    if isinstance(result, Seq) and result.kind in ("tuple", "list"):
+        return Seq(result.kind, tuple(as_new(frame, part, given) for part in result.elems))
+    if isinstance(result, Dyn) and isinstance(result.type, Array):
+        if any(isinstance(v, Dyn) and v.node is result.node for v in given) and not result.known:
+            return Dyn(own(frame.var(result)).node)
+    return result
 
 
 def to_python(value: Val, what: str) -> Any:

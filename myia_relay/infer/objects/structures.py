@@ -32,7 +32,7 @@ from .comparisons import contains, equality, identical, ordering, sequence_class
 from .data import NO_IDENTITY, either
 from .data import test as data_test
 from .iterables import walk
-from .leaves import first_axis, index_argument, lift, to_option, to_python
+from .leaves import as_new, first_axis, index_argument, lift, to_option, to_python
 from .lists import array_of, static_items
 
 LARGE = 4096  # elements of an array
@@ -291,7 +291,8 @@ def get(engine: Engine, frame: Frame, value: Val, index: Val) -> Val:
             return _choose(engine, frame, value, index)
         raise TypeError_(f"{value.kind} indices must be integers or slices, not {describe(index)}")
     if isinstance(value, Dyn) and isinstance(value.type, Array):
-        return lift(engine, frame, getitem(frame.builder, frame.var(value), index_argument(engine, frame, index)))
+        part = lift(engine, frame, getitem(frame.builder, frame.var(value), index_argument(engine, frame, index)))
+        return as_new(frame, part, [value])
     if isinstance(value, Dyn) and isinstance(value.type, Scalar) and not value.type.weak and is_empty(index):
         return value  # `x[()]` of an array without axes is the number, of a NumPy number the number itself
     if isinstance(value, Static) and isinstance(value.value, str):
