@@ -99,6 +99,8 @@ class Relay(Inspectable, Remade):
     ):
         check_decorated(function)
         note_local_classes()
+        if isinstance(function, Relay):
+            static = static or function.static
         functools.update_wrapper(self, function, updated=())
         self.__wrapped__ = function
         self._begin(function, executor, target, static, fastmath, debug_nans, precision)
@@ -351,9 +353,13 @@ class Relay(Inspectable, Remade):
             for name, arg in given:
                 if self._is_static(name, arg):
                     treedefs.append(constant_treedef(arg))
-                else:
-                    annotation = annotations[names.index(name)] if name in names else None
-                    treedefs.append(describe_argument(arg, annotation, leaves, refs, structural, listed))
+                    continue
+                annotation = annotations[names.index(name)] if name in names else None
+
+                def describe(part, annotation=annotation) -> TreeDef:
+                    return describe_argument(part, annotation, leaves, refs, structural, listed)
+
+                treedefs.append(self._with_constants(len(treedefs), arg, describe) or describe(arg))
         except (CompileError, RecursionError) as error:
             what = f"argument {name}" if isinstance(name, int) else f"argument '{name}'"
             if isinstance(error, RecursionError):
@@ -368,6 +374,19 @@ class Relay(Inspectable, Remade):
             raise error.at(self._place()) from None
         keywords = tuple(kwargs)
         return (tuple(treedefs), keywords), treedefs, keywords
+
+    def _with_constants(self, position: int, value: Any, describe: Callable[[Any], TreeDef]) -> TreeDef | None:
+        """The treedef of an argument that is a tuple of arguments of a function, of which some are compile-time constants.
+
+        Args:
+            position: of the argument.
+            value: the argument.
+            describe: what gives the treedef of any other value.
+
+        Returns:
+            None where there are none.
+        """
+        return None
 
     def _is_static(self, name: str | int, value: Any) -> bool:
         """Whether an argument is a compile-time constant."""

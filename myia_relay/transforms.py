@@ -14,8 +14,11 @@ from typing import Any
 import numpy as np
 
 from .api import Relay
+from .decorated import parameter_annotations
+from .infer.arguments.arguments import constant_treedef
 from .infer.language.registry import special
 from .infer.transforms import transforms as _infer
+from .infer.values.treedef import TreeDef
 from .prims.api.promotion import plain
 from .utils.arrays import plain_array
 from .utils.errors import GradError, TypeError_
@@ -27,13 +30,27 @@ class Transformed(Relay):
     def __init__(self, transform: str, function: Callable, options: Any):
         self._derived = (transform, function, tuple(sorted(dict(options).items())))
         settings = getattr(function, "options", {"executor": "native"})
+        static = function.static if isinstance(function, Relay) else ()
+        of_tuples = transform in OF_TUPLES
+        self._constants = constant_positions(function) if of_tuples else frozenset()
         super().__init__(
             function,
+            static=() if of_tuples or transform in OF_OTHERS else static,
             **{k: v for k, v in settings.items() if k in ("executor", "target", "fastmath", "debug_nans", "precision")},
         )
+        if of_tuples or transform in OF_OTHERS:
+            self.static = ()
         self._decorated = _Marker(self._derived)
         self.__name__ = f"{transform}({getattr(function, '__name__', 'f')})"
         self.taken = _taken(transform, self.taken)
+
+    def _quick_key(self, args: tuple, kwargs: dict, leaves: list) -> tuple | None:
+        return None if self._constants else super()._quick_key(args, kwargs, leaves)
+
+    def _with_constants(self, position: int, value: Any, describe: Callable[[Any], TreeDef]) -> TreeDef | None:
+        if not isinstance(value, tuple) or position > OF_TUPLES.get(self._derived[0], -1):
+            return None
+        return with_constants(self._constants, position == 0, value, describe)
 
     def _made_of(self) -> tuple[tuple, dict[str, Any]]:
         transform, function, options = self._derived
@@ -43,6 +60,38 @@ class Transformed(Relay):
     def __relay_derived__(self) -> tuple[str, Callable, tuple]:
         """The transform, its function, and its options. A property, like `__relay_function__`."""
         return self._derived
+
+
+OF_TUPLES = {"jvp": 1, "hvp": 1, "vjp": 0}
+"""Transforms whose first argument is a tuple of arguments, with the position of the last that is one; others are directions."""
+OF_OTHERS = ("scan", "cond", "while_loop", "fori_loop")
+"""Transforms whose arguments are not those of the function."""
+
+
+def constant_positions(function: Any) -> frozenset[int]:
+    """The positions of the parameters of a decorated function that are named in `static`."""
+    if not isinstance(function, Relay) or not function.static:
+        return frozenset()
+    names, _ = parameter_annotations(function.__relay_function__)
+    return frozenset(k for k, name in enumerate(names) if name in function.static)
+
+
+def with_constants(
+    constants: frozenset[int], values: bool, given: tuple, describe: Callable[[Any], TreeDef]
+) -> TreeDef | None:
+    """The treedef of a tuple of arguments, or of a direction for each, of which some are compile-time constants.
+
+    Args:
+        constants: their positions.
+        values: whether these are arguments; the direction of a constant is zero, whatever is given.
+        given: the tuple.
+        describe: gives the treedef of any other value.
+    """
+    if not constants:
+        return None
+    known = [constant_treedef(v if values else None) if k in constants else None for k, v in enumerate(given)]
+    parts = tuple(describe(v) if t is None else t for t, v in zip(known, given, strict=True))
+    return TreeDef("seq", ("tuple", (), None), parts)
 
 
 def _taken(transform: str, taken: Callable | None) -> Callable | None:
@@ -132,7 +181,21 @@ def _model_gradient(transform: str, loss: Callable, executor: str, training: boo
     def run_value_and_grad(model, args):
         return value_and_grad(model, loss, args, has_aux=has_aux, training=training)
 
-    return Relay(run_grad if transform == "grad" else run_value_and_grad, executor=executor)
+    return _OfArguments(run_grad if transform == "grad" else run_value_and_grad, loss, executor)
+
+
+class _OfArguments(Relay):
+    """A function of a model and a tuple of arguments of a loss."""
+
+    def __init__(self, function: Callable, loss: Any, executor: str):
+        self._constants = constant_positions(loss)
+        super().__init__(function, executor=executor)
+
+    def _quick_key(self, args: tuple, kwargs: dict, leaves: list) -> tuple | None:
+        return None if self._constants else super()._quick_key(args, kwargs, leaves)
+
+    def _with_constants(self, position: int, value: Any, describe: Callable[[Any], TreeDef]) -> TreeDef | None:
+        return with_constants(self._constants, True, value, describe) if position == 1 else None
 
 
 def _of_model(transform: str, model, loss, rest: tuple, has_aux, training):

@@ -171,7 +171,13 @@ def test_the_objects_are_those_of_cpython(function, args, executor):
 
 
 def constants(n):
-    return np.zeros(2), [1, 2], {"a": np.ones(2), "b": [0.5]}, np.arange(3), np.array([1.0, 2.0]) if n > 0 else np.eye(2)[0]
+    return (
+        np.zeros(2),
+        [1, 2],
+        {"a": np.ones(2), "b": [0.5]},
+        np.arange(3),
+        np.array([1.0, 2.0]) if n > 0 else np.eye(2)[0],
+    )
 
 
 def of_an_argument(x):

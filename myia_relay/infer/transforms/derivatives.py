@@ -44,6 +44,7 @@ from .requests import (
     refuse_data,
     require_differentiable,
     specialise_call,
+    static_names,
     whole_gradient,
 )
 
@@ -259,10 +260,11 @@ async def push(engine, frame: Frame, fn: Val, primals, tangents, origin: Origin,
     """
     if len(primals) != len(tangents):
         raise TypeError_(f"{what}: {len(tangents)} tangents for {len(primals)} arguments")
-    staged = await stage(engine, frame, fn, primals, range(len(primals)), origin, site, sized=True)
+    moving = varying_arguments(engine, fn, len(primals))
+    staged = await stage(engine, frame, fn, primals, moving, origin, site, sized=True)
     b, given = frame.builder, {}
-    for i, t in enumerate(tangents):
-        nodes = aligned(frame, t, staged.treedefs[i], f"{what}: the tangent of argument {i}")
+    for i in moving:
+        nodes = aligned(frame, tangents[i], staged.treedefs[i], f"{what}: the tangent of argument {i}")
         given.update({staged.starts[i] + k: n for k, n in enumerate(nodes) if n is not None})
     for i, n in given.items():
         if isinstance(n.type, Data):
@@ -316,11 +318,12 @@ async def call_pullback(engine: Engine, frame: Frame, fn: Derived, args, kwargs,
 
 async def pull(engine, frame: Frame, fn: Val, args: list[Val], dout: Val, origin: Origin, site) -> Val:
     """A tuple with the cotangent of each argument."""
-    staged = await stage(engine, frame, fn, args, range(len(args)), origin, site, sized=True)
+    moving = varying_arguments(engine, fn, len(args))
+    staged = await stage(engine, frame, fn, args, moving, origin, site, sized=True)
     b = frame.builder
     if holds_sized(staged.spec.returns):  # only inside of the function the cotangent has the size of the result
         product = Derived("inner_product", fn)
-        staged = await stage(engine, frame, product, [*args, dout], range(len(args)), origin, site)
+        staged = await stage(engine, frame, product, [*args, dout], moving, origin, site)
         douts = [filled(b, Scalar("float64"), 1.0)]
     else:
         nodes = aligned(frame, dout, staged.spec.returns, COTANGENT)
@@ -330,7 +333,7 @@ async def pull(engine, frame: Frame, fn: Val, args: list[Val], dout: Val, origin
     wrt = [i for index in staged.treedefs for i in staged.varying(index)]
     node = emit_vjp(b, staged, staged.operands, wrt, douts, aloud=False)
     by_operand = {i: whole_gradient(engine, frame, staged.operands[i], item(b, node, k)) for k, i in enumerate(wrt)}
-    return Seq("tuple", tuple(staged.tree(i, by_operand) for i in range(len(args))))
+    return Seq("tuple", tuple(staged.tree(i, by_operand) if i in moving else NONE_VAL for i in range(len(args))))
 
 
 @derived("inner_product")
@@ -374,9 +377,20 @@ async def call_hvp(engine: Engine, frame: Frame, fn: Derived, args, kwargs, orig
     xs, vs = args
     plain = not (isinstance(xs, Seq) and xs.kind == "tuple")
     primals, tangents = ([xs], [vs]) if plain else (list(xs.elems), _sequence(vs, "hvp: vs"))
-    wrt = 0 if len(primals) == 1 else tuple(range(len(primals)))
+    moving = varying_arguments(engine, fn.function, len(primals))
+    wrt = 0 if len(primals) == 1 else tuple(moving)
     gradient = Derived("grad", fn.function, (("has_aux", False), ("wrt", wrt)))
-    return (await push(engine, frame, gradient, primals, tangents, origin, site, "hvp"))[1]
+    _, product = await push(engine, frame, gradient, primals, tangents, origin, site, "hvp")
+    if len(moving) == len(primals) or not isinstance(product, Seq):
+        return product
+    parts = dict(zip(moving, product.elems, strict=True))
+    return Seq("tuple", tuple(parts.get(i, NONE_VAL) for i in range(len(primals))))
+
+
+def varying_arguments(engine: Engine, fn: Val, count: int) -> list[int]:
+    """The positions of the arguments of a function that are no compile-time constants, by its `static`."""
+    names, static = parameter_names(engine, fn), static_names(fn)
+    return [i for i in range(count) if i >= len(names) or names[i] not in static]
 
 
 def named_arguments(what: str, names: tuple[str, ...], args, kwargs) -> list[Val]:

@@ -153,6 +153,13 @@ def parameter_names(engine: Engine, fn: Val) -> list[str]:
     return names[1:] if bound else names
 
 
+def static_names(fn: Val) -> tuple[str, ...]:
+    """The parameters of a decorated function, or of a transform of one, that its `static` names."""
+    while isinstance(fn, Derived):
+        fn = fn.function
+    return getattr(fn.value, "static", ()) if isinstance(fn, Static) and has_own(fn.value, "__relay_function__") else ()
+
+
 def named_positions(engine: Engine, fn: Val, names: list[str]) -> int:
     """How many of the parameters of a callable with these names can be given by position, not counting `*args`."""
     graph = graph_of(engine, fn)

@@ -29,7 +29,7 @@ from ..values.kinds import is_data
 from ..values.treedef import describe, rebuild, tree_structure
 from ..values.values import AtVal, Derived, Dyn, Seq, Val, elements
 from .model_gradients import model_gradient
-from .requests import differentiate, specialise_call
+from .requests import differentiate, parameter_names, specialise_call, static_names
 
 
 @derived("grad")
@@ -90,6 +90,8 @@ def request_batch(transform: str):
 def batched_leaves(frame: Frame, args: list[Val], in_axes: Any) -> tuple[list[Val], list[list[bool]], Any]:
     """The arguments with their batch axis first, which of their leaves are batched, and the batch size.
 
+    What is known of an argument that is not batched stays known; it is no leaf.
+
     Raises:
         TypeError_: `in_axes` does not fit the arguments, or names no axis at all.
         ShapeError: an argument has no such axis, or the batch sizes differ.
@@ -110,7 +112,7 @@ def batched_leaves(frame: Frame, args: list[Val], in_axes: Any) -> tuple[list[Va
     sizes = []
     for position, (arg, axis) in enumerate(zip(args, axes, strict=True)):
         leaves: list[Node] = []
-        structures.append((tree_structure(arg, leaves, False, frame.captured), leaves, axis))
+        structures.append((tree_structure(arg, leaves, axis is None, frame.captured), leaves, axis))
         for node in leaves:
             shape = getattr(node.type, "shape", ())
             if axis is None:
@@ -155,7 +157,7 @@ def batched_leaves(frame: Frame, args: list[Val], in_axes: Any) -> tuple[list[Va
 def example_of(frame: Frame, arg: Val, batched: list[bool]) -> Val:
     """A substitute for one example of a batched argument: leaves with types only."""
     leaves: list[Node] = []
-    treedef = tree_structure(arg, leaves, False, frame.captured)
+    treedef = tree_structure(arg, leaves, not any(batched), frame.captured)
     stand_ins = []
     for node, flag in zip(leaves, batched, strict=True):
         t = node.type
@@ -167,15 +169,18 @@ def example_of(frame: Frame, arg: Val, batched: list[bool]) -> Val:
 
 async def batch(engine: Engine, frame: Frame, fn: Val, args, in_axes: Any, origin: Origin, site) -> tuple[Val, Any]:
     """`vmap(fn)(*args)` with the batch axis of the results first, and the batch size."""
+    constants = [name in static_names(fn) for name in parameter_names(engine, fn)]
+    if isinstance(in_axes, int) and any(constants):
+        in_axes = tuple(None if k < len(constants) and constants[k] else in_axes for k in range(len(args)))
     args, flags, size = batched_leaves(frame, list(args), in_axes)
     examples = [example_of(frame, a, f) for a, f in zip(args, flags, strict=True)]
-    dynamic = tuple(True for _ in args)
+    dynamic = tuple(map(any, flags))
     spec, _ = await specialise_call(engine, frame, fn, examples, {}, origin, site, frame.context, dynamic)
     operands: list[Node] = []
     tree_structure(fn, operands, True, frame.captured)
     batched = [False] * len(operands)
     for arg, flag in zip(args, flags, strict=True):
-        tree_structure(arg, operands, False, frame.captured)
+        tree_structure(arg, operands, not any(flag), frame.captured)
         batched += flag
     implicit = [frame.implicit(key, p.type, p.name) for key, p in spec.implicit.items()]
     batched += [False] * len(implicit)
@@ -190,7 +195,11 @@ async def batch(engine: Engine, frame: Frame, fn: Val, args, in_axes: Any, origi
 
 @derived("vmap")
 async def call_vmap(engine: Engine, frame: Frame, fn: Derived, args, kwargs, origin: Origin, site) -> Val:
-    if kwargs:
+    names, static = parameter_names(engine, fn.function), static_names(fn)
+    args, named = list(args), dict(kwargs)
+    while len(args) < len(names) and names[len(args)] in named and names[len(args)] in static:
+        args.append(named.pop(names[len(args)]))
+    if named:
         raise TypeError_("a vmapped function takes positional arguments only")
     result, _ = await batch(engine, frame, fn.function, args, fn.option("in_axes"), origin, site)
     axis = fn.option("out_axes")
