@@ -75,6 +75,19 @@ def refuse_in_place(engine, frame: Frame, node: Apply, value: Val) -> None:
     return refuse_or(engine, frame, node, kind, error, lambda: require_changeable(engine, node, value))
 
 
+def refuse_call_in_place(name: str, args: list[Val]) -> None:
+    """Refuse `operator.iadd(x, y)` of what it would change, which only the statement `x += y` does in compiled code.
+
+    Raises:
+        TypeError_: it would.
+    """
+    for value in args[0].options if args and isinstance(args[0], TaggedUnion) else args[:1]:
+        if kind_of(value) is not None:
+            raise TypeError_(
+                f"operator.{name} changes its first operand, and in compiled code only statements do that: write x += y or the like"
+            )
+
+
 def refuse_conflicts(
     engine,
     frame: Frame,

@@ -48,7 +48,7 @@ from . import cells as cell_rules
 from . import handing
 from .annotations import check_arguments, check_result
 from .blow_ups import reasons
-from .conflicts import refuse_in_place
+from .conflicts import refuse_call_in_place, refuse_in_place
 from .conform import conform, entering, function_leaf, leaving, widened
 from .dependencies import HIDDEN, WHOLE, Dependency, Hidden, code_of, content, refuse_nesting, type_of_hidden
 from .drift import Ways
@@ -385,6 +385,8 @@ class Engine:
             fn = self.value(frame, node.fn)
             args, kwargs = self.arguments(frame, node)
             if isinstance(fn, Static) and isinstance(fn.value, BuiltinFunctionType) and fn.value in IN_PLACE:
+                if not isinstance(node.fn, Constant) or node.fn.value is not fn.value:
+                    refuse_call_in_place(fn.value.__name__, args)
                 for option in args[0].options if isinstance(args[0], TaggedUnion) else args[:1]:
                     refuse_in_place(self, frame, node, option)
             result = await self.call(frame, fn, args, kwargs, node.origin, node)

@@ -31,6 +31,7 @@ from ...library.ufunc_methods import GENERAL, OWN
 from ...prims.api.numpy_api import IMPLEMENTATIONS, METHODS
 from ...prims.api.numpy_elementwise import own
 from ...prims.api.operators import OPERATORS
+from ...prims.api.promotion import strong
 from ...prims.api.random_api import RANDOM
 from ...prims.rules.broadcast import as_array
 from ...utils.attributes import has_own, own_attribute
@@ -215,6 +216,7 @@ async def call_static(engine: Engine, frame: Frame, value: Any, args, kwargs, or
         return Seq("record", (part, zeros), ("real", "imag"), Complex)
     if (found := complex_function(value, args, kwargs)) is not None:
         made = await call_python(engine, frame, found[0], found[1], found[2], origin, site)
+        made = made if value in (np.real, np.imag) else of_numpy(frame, made)
         return copied(frame, made) if value in (np.array, np.copy) else made
     if isinstance(value, BuiltinFunctionType) and isinstance(ufunc := value.__self__, np.ufunc):
         method = OWN.get((ufunc, value.__name__))
@@ -675,6 +677,15 @@ async def call_method(engine: Engine, frame: Frame, fn: Bound, args, kwargs, ori
         args = []
     made = await call_value(engine, frame, Static(fn.function), [receiver, *args], kwargs, origin, site)
     return copied(frame, made) if fn.function in (Complex.copy, Complex.flatten) else made
+
+
+def of_numpy(frame: Frame, value: Val) -> Val:
+    """A number as one of NumPy's, which its functions return; any other value as it is."""
+    if isinstance(value, Dyn) and isinstance(value.type, Scalar):
+        return Dyn(strong(frame.var(value)).node)
+    if isinstance(value, Seq) and value.cls is Complex:
+        return Seq(value.kind, tuple(of_numpy(frame, part) for part in value.elems), value.fields, value.cls)
+    return value
 
 
 def copied(frame: Frame, value: Val) -> Val:

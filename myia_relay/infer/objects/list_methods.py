@@ -45,7 +45,7 @@ from .lists import (
     repeated,
     require,
 )
-from .structures import equality
+from .structures import compared_by_elements, equality
 from .truth import truth
 
 # Operators.
@@ -63,7 +63,8 @@ async def list_operator(engine: Engine, frame: Frame, op: Any, args: list[Val]) 
         return get(engine, frame, a, b) if is_run_time(a) else None
     if op in (operator.eq, operator.ne):
         if not (is_list(a) and is_list(b)):
-            return frame.constant(op is operator.ne)
+            found = compared_by_elements(engine, frame, op, a, b)
+            return frame.constant(op is operator.ne) if found is None else found
         same = await equal(engine, frame, a, b)
         return same if op is operator.eq else emit(frame, "logical_not", same)
     if op in (operator.lt, operator.le, operator.gt, operator.ge) and _is_ordered(frame, a) and _is_ordered(frame, b):

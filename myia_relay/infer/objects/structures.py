@@ -15,8 +15,10 @@ from ...abstract.dims import is_known
 from ...abstract.types import BOOL, Array, Scalar
 from ...ir.prim import REGISTRY
 from ...library.complex_numbers import Complex
+from ...prims.api.numpy_elementwise import array as numpy_array
 from ...prims.api.subscripts import getitem
 from ...prims.ops.effects import check
+from ...prims.rules.broadcast import broadcast_to
 from ...utils.attributes import has_own
 from ...utils.errors import AttributeError_, CompileError, TypeError_, ValueError_, nearest
 from ..engine.conform import LONG, has_entry_type, promoted
@@ -156,6 +158,8 @@ def structural(engine: Engine, frame: Frame, op, args: list[Val]) -> Val | None:
         return _of_strings(engine, frame, op, args)
     a, b = args
     if op in (operator.eq, operator.ne):
+        if (found := compared_by_elements(engine, frame, op, a, b)) is not None:
+            return found
         equal = equality(engine, frame, a, b)
         if op is operator.eq:
             return equal
@@ -467,6 +471,33 @@ def sequence_method(engine: Engine, frame: Frame, value: Val, name: str, args, k
 
 
 # Attributes.
+
+
+def compared_by_elements(engine: Engine, frame: Frame, op, a: Val, b: Val) -> Val | None:
+    """`a == b` or `a != b` where one of them is an array or a number of NumPy's, and the other no number; None elsewhere.
+
+    NumPy makes an array of a list or a tuple. Each element differs from anything else. A number gives one of Python's bools,
+    but for strings.
+    """
+    x, other = (a, b) if isinstance(a, Dyn) and not is_run_time(a) else (b, a)
+    if (
+        not isinstance(x, Dyn)
+        or not isinstance(x.type, Array | Scalar)
+        or isinstance(other, Dyn)
+        and not is_run_time(other)
+    ):
+        return None
+    if isinstance(x.type, Scalar) and x.type.weak or isinstance(other, Seq) and other.cls is Complex:
+        return None
+    numbers = is_run_time(other) or isinstance(other, Seq) and sequence_class(other) in ("tuple", "list")
+    if numbers:
+        made = Dyn(numpy_array(frame.builder, to_argument(engine, frame, other, False, "==", None)).node)
+        return arithmetic(frame, op, *((x, made) if x is a else (made, x)))
+    differ = op is operator.ne
+    if isinstance(x.type, Scalar) and not is_text(other):
+        return frame.constant(differ)
+    flag = frame.constant(np.bool_(differ))
+    return Dyn(broadcast_to(frame.var(flag), shape=x.type.shape).node) if x.type.shape else flag
 
 
 def operate(engine: Engine, frame: Frame, op, args: list[Val]) -> Val:

@@ -50,13 +50,13 @@ def _filled(b: Builder, value, shape, dtype, what: str) -> Var:
 @implements(np.zeros, np.empty, static=("dtype",))
 def zeros(b: Builder, shape, dtype=float) -> Var:
     """np.zeros."""
-    return _filled(b, 0, shape, dtype, "np.zeros")
+    return _filled(b, 0, shape, dtype or float, "np.zeros")
 
 
 @implements(np.ones, static=("dtype",))
 def ones(b: Builder, shape, dtype=float) -> Var:
     """np.ones."""
-    return _filled(b, 1, shape, dtype, "np.ones")
+    return _filled(b, 1, shape, dtype or float, "np.ones")
 
 
 @implements(np.full, static=("dtype",))

@@ -538,6 +538,12 @@ def result_type(b: Builder, *arrays):
     return numpy_dtype(result_dtype([operand(b, a) for a in arrays]))
 
 
+@implements(np.conjugate)
+def conjugate(b: Builder, x) -> Var:
+    """np.conj of a real number: itself."""
+    return strong(operand(b, x, "np.conj"))
+
+
 @implements(np.real)
 def real(b: Builder, val) -> Var:
     """np.real of a real number: itself; a bool of Python's is an int."""

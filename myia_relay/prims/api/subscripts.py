@@ -321,7 +321,7 @@ def getitem(b: Builder, x: Var, index) -> Var:
     if all(p.kind == "int" or p.single for p in picks) and any(p.kind == "int" for p in picks):
         for p in picks:  # one element: picked axis by axis, without arrays in between
             x = dynamic_index(x, p.at if p.kind == "int" else size_value(b, p.start), axis=0)
-        return x
+        return reshape(x, shape=()) if _only_views(index) else x
     gathers = any(p.kind == "array" for p in own)
     if not gathers:
         # Run-time positions first: a part of a row is a view of the row, and no array is as large as all rows.
