@@ -130,3 +130,50 @@ def test_under_transforms(executor):
     compiled = relay(f, executor=executor)
     np.testing.assert_allclose(grad(compiled)(X), [2.0, 2.0, 6.0])
     np.testing.assert_allclose(vmap(compiled)(np.stack([X, X + 1])), [f(X), f(X + 1)])
+
+
+FNV = 14695981039346656037
+
+
+def hashed(n):
+    h = np.uint64(14695981039346656037) ^ np.uint64(FNV)
+    for i in range(n):
+        h = (h ^ np.uint64(i)) * np.uint64(1099511628211)
+    return h, np.uint64(18446744073709551615)
+
+
+@pytest.mark.parametrize("executor", EXECUTORS)
+def test_large_constants(executor):
+    with np.errstate(over="ignore"):
+        want = hashed(3)
+    assert relay(hashed, executor=executor)(3) == want
+    with pytest.raises(CompileError, match=r"14695981039346656037 does not fit into 64 bits; write np\.uint64"):
+        relay(lambda n: n + FNV, executor=executor)(1)
+
+
+def unhashable_key(n):
+    v: dict = {"a": 1} if n > 0 else {"b": 2.0}
+    v[[0, 0]] = 5
+    return v
+
+
+def unhashable_array(n):
+    v: dict = {"a": 1}
+    v[np.ones(2)] = n
+    return v
+
+
+def unhashable_member(n):
+    return [n] in {"a": 1}
+
+
+def unhashable_get(n):
+    v: dict = {"a": n}
+    return v.get([1])
+
+
+@pytest.mark.parametrize("function", [unhashable_key, unhashable_array, unhashable_member, unhashable_get])
+def test_unhashable_keys(function):
+    for call in (function, relay(function, executor="interpreter")):
+        with pytest.raises(TypeError, match="unhashable type: '"):
+            call(1)

@@ -296,11 +296,14 @@ class Engine:
         """The abstract value of a Python object.
 
         Raises:
-            TypeError_: an integer that does not fit into 64 bits.
+            TypeError_: an integer that does not fit into 64 bits; its `integer`.
         """
         if isinstance(value, bool | int | float):
             if isinstance(value, int) and not isinstance(value, bool) and not -(2**63) <= value < 2**63:
-                raise TypeError_(f"the integer {value} does not fit into 64 bits")
+                advice = "; write np.uint64(...) of it" if 0 <= value < 2**64 else ""
+                problem: Any = TypeError_(f"the integer {value} does not fit into 64 bits{advice}")
+                problem.integer = value
+                raise problem
             return frame.constant(value)
         if isinstance(value, np.bool_ | np.number):
             return frame.constant(value)
@@ -383,7 +386,13 @@ class Engine:
             if isinstance(node.fn, Constant) and isinstance(node.fn.value, Syntax):
                 return note_made(self, node, await self.constructs[node.fn.value](self, frame, node))
             fn = self.value(frame, node.fn)
-            args, kwargs = self.arguments(frame, node)
+            try:
+                args, kwargs = self.arguments(frame, node)
+            except TypeError_ as error:
+                large = getattr(error, "integer", -1)
+                if isinstance(fn, Static) and fn.value is np.uint64 and len(node.args) == 1 and 0 <= large < 2**64:
+                    return frame.constant(np.uint64(large))
+                raise
             if isinstance(fn, Static) and isinstance(fn.value, BuiltinFunctionType) and fn.value in IN_PLACE:
                 if not isinstance(node.fn, Constant) or node.fn.value is not fn.value:
                     refuse_call_in_place(fn.value.__name__, args)

@@ -19,7 +19,7 @@ from ..values.values import ClosureVal, Dyn, Iter, Seq, Static, TaggedUnion, Tex
 from .arithmetic import arithmetic
 from .data import AS_TUPLES, NAN
 from .data import equality as data_equality
-from .leaves import to_python
+from .leaves import known_key, to_python
 
 
 def identical(a: Val, b: Val) -> bool:
@@ -177,7 +177,7 @@ def contains(engine: Engine, frame: Frame, container: Val, item: Val) -> Val:
         (container,) = container.parts
     if isinstance(container, Seq):
         if container.kind == "dict":
-            return frame.constant(to_python(item, "a dict key") in container.fields)
+            return frame.constant(known_key(item) in container.fields)
 
         result: Dyn = frame.constant(False)
         for elem in items(container, "__iter__", "__contains__"):

@@ -20,6 +20,7 @@ from ..engine.conform import from_node, promoted
 from ..engine.engine import Engine
 from ..engine.frames import Frame
 from ..values.functions import families_in
+from ..values.kinds import kind_of
 from ..values.treedef import describe
 from ..values.values import Dyn, Listed, Seq, SliceVal, Static, Val
 
@@ -66,6 +67,23 @@ def as_new(frame: Frame, result: Val, given: Sequence[Val]) -> Val:
         if any(isinstance(v, Dyn) and v.node is result.node for v in given) and not result.known:
             return Dyn(own(frame.var(result)).node)
     return result
+
+
+def known_key(value: Val) -> Any:
+    """A key of a dict, known at compile time.
+
+    Raises:
+        TypeError_: it is not, or it is a list, a dict or an array.
+    """
+    kind = kind_of(value)
+    if kind is not None:
+        raise TypeError_(f"unhashable type: '{'numpy.ndarray' if kind == 'array' else kind}'")
+    key = to_python(value, "a dict key")
+    try:
+        hash(key)
+    except TypeError as error:
+        raise TypeError_(str(error)) from None
+    return key
 
 
 def to_python(value: Val, what: str) -> Any:

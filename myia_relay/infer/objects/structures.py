@@ -24,7 +24,7 @@ from ...utils.errors import AttributeError_, CompileError, TypeError_, ValueErro
 from ..engine.conform import LONG, has_entry_type, promoted
 from ..engine.engine import Engine, conform
 from ..engine.frames import Frame, emit, raising
-from ..values.kinds import are_leaves, is_data, is_index, is_run_time, is_text, known_range, possible
+from ..values.kinds import are_leaves, is_data, is_index, is_run_time, is_text, kind_of, known_range, possible
 from ..values.protocols import is_dataclass, items
 from ..values.treedef import Mismatch, describe, join, tree_structure, unknown
 from ..values.values import NONE_VAL, AtVal, Dyn, Iter, Listed, Seq, SliceVal, Static, Text, Val
@@ -34,7 +34,7 @@ from .comparisons import contains, equality, identical, ordering, sequence_class
 from .data import NO_IDENTITY, either
 from .data import test as data_test
 from .iterables import walk
-from .leaves import as_new, first_axis, index_argument, lift, to_option, to_python
+from .leaves import as_new, first_axis, index_argument, known_key, lift, to_option, to_python
 from .lists import array_of, static_items
 
 LARGE = 4096  # elements of an array
@@ -351,8 +351,8 @@ def dict_key(index: Val) -> Any:
     Raises:
         TypeError_: it is not known at compile time.
     """
-    if isinstance(index, Static) or isinstance(index, Dyn) and index.known or isinstance(index, Seq):
-        return to_python(index, "a dict key")
+    if isinstance(index, Static) or isinstance(index, Dyn) and index.known or kind_of(index) or isinstance(index, Seq):
+        return known_key(index)
     raise TypeError_(
         f"the keys of a dict are strings that are known at compile time, and this one is {describe(index)}; "
         "use a list or an array, indexed by a number"
