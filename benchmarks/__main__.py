@@ -14,6 +14,7 @@ NAMES = {
     "calls": "what a warm call costs over the kernel itself",
     "derivatives": "gradients over objectives over C, a Jacobian beside JAX, compile times",
     "language": "loops, recursion, trees and elements of arrays, beside CPython, C and Numba",
+    "loops": "loops over rows and slices of arrays, beside NumPy and Numba: linear algebra, stencils and others",
     "adbench": "ADBench's gradients and Jacobians and two of LAGrad's, beside JAX, PyTorch and hand-written C++",
     "random_numbers": "a million random numbers of several distributions, beside NumPy and JAX",
     "notebooks": "training steps of the notebooks' programs, beside PyTorch and JAX",

@@ -76,6 +76,23 @@ def test_calls(tmp_path):
     assert all(case["myia_relay"]["call"]["median"] > 0 for case in cases.values())
 
 
+def test_loops(tmp_path):
+    out = tmp_path / "loops.json"
+    names = "trisolv,cholesky,heat_3d,nussinov_slices"
+    words = ["--sizes", "tiny", "--cases", names, "--peers", "numpy", "--rounds", "1"]
+    done = run("loops", *words, "--json", str(out))
+    assert done.returncode == 0, done.stdout + done.stderr
+    cases = json.loads(out.read_text("utf-8"))["cases"]
+    assert set(cases) == {f"{name}/tiny" for name in names.split(",")}
+    assert all(case["myia_relay"] > 0 and case["numpy/ours"] > 0 for case in cases.values())
+
+
+@pytest.mark.campaign
+def test_all_loops(tmp_path):
+    done = run("loops", "--sizes", "tiny", "--rounds", "1", "--json", str(tmp_path / "loops.json"))
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
 def test_random_numbers(tmp_path):
     out = tmp_path / "random_numbers.json"
     words = ["--count", "1000", "--rounds", "1", "--seconds", "0.001", "--peers", "numpy"]
