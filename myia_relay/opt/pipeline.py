@@ -12,6 +12,7 @@ from ..ir.verify import TRANSFORMS, verify
 from ..utils.debugging import debugging, report
 from ..utils.patience import look
 from ..utils.switches import is_left_out
+from .kernels.computed_matrices import ComputedMatrices
 from .kernels.integer_products import IntegerProducts
 from .kernels.integer_words import IntegerWords
 from .kernels.join_pads import JoinPads
@@ -148,8 +149,8 @@ def plan_memory(graph: Graph, check: bool | None = None, threads: int = 1) -> Gr
     """An equivalent graph, for executors that change arrays in place.
 
     Its tapes are arrays where their lengths are known, products of triangles are half the work, large sums over rows of data go
-    block by block, arrays that loops exchange stay where they are, its updates come after what reads the old values, and what loops
-    overwrite is not filled before.
+    block by block, matrices that one product with a vector reads are not stored, arrays that loops exchange stay where they are,
+    its updates come after what reads the old values, and what loops overwrite is not filled before.
 
     Args:
         graph: optimised, without transforms.
@@ -162,7 +163,8 @@ def plan_memory(graph: Graph, check: bool | None = None, threads: int = 1) -> Gr
         planned = Pipeline(steps, rounds=1, verify=verified)(graph)
         if planned is not graph:
             graph = Pipeline((simplify, ThinControl(), simplify, HoistInvariants()), verify=verified)(planned)
-    return Pipeline((JoinPads(), EliminateDeadFills(), DelayUpdates()), rounds=1, verify=verified)(graph)
+    last = (ComputedMatrices(), JoinPads(), EliminateDeadFills(), DelayUpdates())
+    return Pipeline(last, rounds=1, verify=verified)(graph)
 
 
 def plan_lanes(graph: Graph, check: bool | None = None, wide: bool = True) -> Graph:

@@ -19,6 +19,7 @@ OPTIMISATIONS = {
     "batch_products": "products in a loop with a matrix that it does not change are one product, where they can be",
     "blas": "products of matrices are calls of a library",
     "colour_jacobians": "directions of a Jacobian that do not meet share a pass",
+    "computed_matrices": "a matrix that is computed only to be multiplied by a vector is never stored",
     "delay_updates": "updates of arrays come after what reads the old values",
     "direct_conv": "convolutions read shifted copies of an image, not a matrix of its patches",
     "distinct_gathers": "rows that are picked, perhaps several times, are computed once, in the order of memory",
