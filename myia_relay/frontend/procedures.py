@@ -123,7 +123,10 @@ class Procedures:
         stack = list(nodes)
         while stack:
             node = stack.pop()
-            if isinstance(node, (*scopes.FUNCTIONS, *scopes.COMPREHENSIONS)):
+            if isinstance(node, scopes.FUNCTIONS):
+                continue
+            if isinstance(node, scopes.COMPREHENSIONS):
+                stack.append(node.generators[0].iter)  # which runs outside of it
                 continue
             if isinstance(node, ast.Call):
                 for place in self.calls.get(node, ()):
@@ -192,6 +195,8 @@ def _summary(node: FunctionNode) -> _Summary:
             continue
         if isinstance(part, scopes.FUNCTIONS) or isinstance(part, scopes.COMPREHENSIONS):
             rebound |= scopes.bindings([part])
+            if isinstance(part, scopes.COMPREHENSIONS):
+                stack.append(part.generators[0].iter)
             continue
         if isinstance(part, ast.AugAssign):
             stack.append(part.value)

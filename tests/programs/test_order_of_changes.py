@@ -63,6 +63,10 @@ d = dict(a=z, b=2 * x, c=-x); d['a'], d['b'], d['c'] = d['b'], d['c'], d['a']; r
 ys = [0, 1, 1]; ys[ys.pop()] = 4; return ys
 ys = [1, 2]; return f'{ys} {ys.pop()} {ys}'
 ys = [1, 2]; return ys and ys.pop(), ys
+ys = [1, 2, 3]; #for i in range(2): #    k = [v for v in [ys.pop()]]; return ys, k
+ys = [1, 2]; #for i in range(3): #    k = [v for v in [ys.pop()]]; return ys
+ys = [1, 2]; #for i in range(2): #    k = [v for v in [change(ys)]]; return ys
+ys = [1, 2, 3]; k = 0; #while ys: #    k += sum(v for v in [ys.pop()]); return ys, k
 return z[0], change(z)
 return z[0] * 2 + change(z), z[:2].sum() + change(z)
 return (z[:2] * 1, change(z))

@@ -175,6 +175,7 @@ def mutated(nodes: Iterable[ast.AST]) -> set[str]:
         if (base := reshaped_array(node)) is not None:
             out.add(base.id)
         if isinstance(node, COMPREHENSIONS):
+            stack.append(node.generators[0].iter)  # which runs outside of it
             continue
         if isinstance(node, ast.Subscript) and isinstance(node.ctx, (ast.Store, ast.Del)):
             whole = base_of(node)
