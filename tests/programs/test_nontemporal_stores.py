@@ -8,6 +8,7 @@ import pytest
 from myia_relay import relay
 from myia_relay.backend.tvm.host import vector_loops
 from myia_relay.backend.tvm.kernels import nontemporal
+from myia_relay.backend.tvm.tir.pipeline import vector_bytes
 from myia_relay.opt.kernels import soa_kernels
 
 RNG = np.random.default_rng(3)
@@ -69,7 +70,7 @@ def downwards(x, y):
 def test_loops_over_numbers(f, n):
     if n == 0 and f is downwards:
         pytest.skip("an array that is read has an element")
-    check(f, RNG.standard_normal(n), RNG.standard_normal(n), streamed=n >= 8)
+    check(f, RNG.standard_normal(n), RNG.standard_normal(n), streamed=n >= vector_bytes() // 8)
 
 
 @relay

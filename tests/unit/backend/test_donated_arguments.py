@@ -535,7 +535,7 @@ PROGRAMS = {
     rows_of_no_array: "mul dot matvec dynamic_update copy",
     computed_later_from_what_is_changed: "mul copy reduce_sum",
     computed_later_from_a_view_of_it: "mul copy dynamic_update reduce_sum",
-    part_of_itself: "mul dynamic_slice dynamic_update_slice copy",
+    part_of_itself: "mul copy dynamic_update_slice copy",
     row_of_itself: "mul copy dynamic_update copy",
     row_that_is_computed_from_another_array: "mul dynamic_update copy",
     matrix_in_place: "add dynamic_update copy",
