@@ -10,7 +10,7 @@ from __future__ import annotations
 from ...ir.node import Apply, Constant, Graph
 from ...ir.walk import graphs_reachable
 from ...prims.ops.control import cond, for_loop, while_loop
-from ...prims.ops.effects import raise_
+from ...prims.ops.effects import check, raise_
 from ...utils.errors import InternalError
 
 
@@ -41,4 +41,6 @@ def _ends(node: Apply, unreturning: set[Graph]) -> bool:
         return forever or node.attrs["cond"] in unreturning or node.attrs["body"] in unreturning
     if node.fn is for_loop:
         return node.attrs["body"] in unreturning
+    if node.fn is check:
+        return isinstance(node.args[0], Constant) and not node.args[0].value
     return node.fn is raise_ or node.fn in unreturning

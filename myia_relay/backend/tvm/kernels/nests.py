@@ -462,7 +462,7 @@ class _Reduction:
             def iteration(inner: list[Any]) -> None:
                 block.store(acc, self.combine(load(acc, 0), self.nest.widened(self.value(kept, inner), width)), 0)
 
-            if not self.is_long(gone[-1], 1):
+            if not gone or not self.is_long(gone[-1], 1):
                 self.nest.loops(gone, iteration, False)
                 self.store(load(acc, 0), self.position([*outer, first]), width)
                 return
