@@ -116,7 +116,7 @@ def gpt(ids: Tensor[Int, CONTEXT]):
     x = relay.embedding(ids, WORDS, WIDTH) + relay.parameter("position", (CONTEXT, WIDTH))
     for _ in range(2):
         x = relay.layer_norm(x, unshared=True)
-        x = block(x)
+        x = block(x, unshared=False)
     return relay.linear(relay.layer_norm(x), WORDS, no_bias=True)
 
 

@@ -386,7 +386,7 @@ def at_two_types(n):
     (bound_again, TypeError_, "'y', which it uses, is assigned again"),
     (counting, TypeError_, "'total', which it uses, is assigned again"),
     (changed_behind_it, TypeError_, "'f' may be, or hold, the same object as 'a'"),
-    (changed_result, TypeError_, "changing it in place would change that too"), (with_a_list, TypeError_, "which is a list"),
+    (changed_result, TypeError_, "would change that too"), (with_a_list, TypeError_, "which is a list"),
     (with_an_array_of_a_computed_size, TypeError_, "captures 'y', which is an array"),
     (arrays_of_two_sizes, TypeError_, "what it captures has one type: 'a' is"), (at_two_types, TypeError_, "have one type"),
 ])  # fmt: skip

@@ -308,7 +308,7 @@ def length_of_two(x: Var, y: Var) -> Var:
     x, y = (P.where(P.lt(v, zero), -v, v) for v in (x, y))
     first = P.ge(x, y)
     large, small = P.where(first, x, y), P.where(first, y, x)
-    origin = P.eq(large, zero)
+    origin = P.logical_and(P.eq(large, zero), P.eq(small, zero))  # NaN beside 0 is no origin
     ratio = small / P.where(origin, large.const(1), large)
     out = P.where(origin, zero, large * P.sqrt(ratio * ratio + ratio.const(1)))
     return P.where(infinite, large.const(math.inf), out)

@@ -383,7 +383,7 @@ def test_models_of_layers_and_other_models():
     def net(x: Tensor[Float, (3, 4)]):
         for _ in range(2):
             x = relay.layer_norm(x, unshared=True)
-            x = block(x)
+            x = block(x, unshared=False)
         return np.sum(x)
 
     def loss(x):
