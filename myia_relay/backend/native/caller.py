@@ -104,14 +104,14 @@ class Writer:
         borrowed: list[str] = []
         if signature.frames is not None and self.entry.borrows_frames:
             base, end, _, nbytes = signature.frames
-            self.names |= {"new_frames": new_frames, "take": idle_frames.pop, "give": idle_frames.append}
+            self.names |= {"new_frames": new_frames, "lend_frames": idle_frames.pop, "give_frames": idle_frames.append}
             self.lines += [
-                *("try:", "    frames = take()", "except IndexError:", f"    frames = new_frames({nbytes})"),
+                *("try:", "    frames = lend_frames()", "except IndexError:", f"    frames = new_frames({nbytes})"),
                 *(f"if frames[1] < {nbytes}:", f"    frames = new_frames({nbytes})"),  # in place of the smaller one
                 f"w[{base}] = at = frames[0]",
                 f"w[{end}] = at + {nbytes}",
             ]
-            borrowed = ["give(frames)"]
+            borrowed = ["give_frames(frames)"]
         failed = f"return fail({{}}, ws, {every}, {'out' if self.into else 'None'})"
         returned = "r" if "return" in signature.results else ""
         ready = len(self.lines)

@@ -223,6 +223,8 @@ async def _stable_while(engine, frame, node, init, names, cells, condition, body
     else:
         test.graph.output = decided.node
     close_body(engine, iteration, result, carried)
+    if decided is False:  # it never runs, which is not that it does not come back
+        engine.unreturning.discard(iteration.graph)
     starts = initial_nodes(frame, init, carried)
     apply = frame.graph.apply(
         while_loop,
