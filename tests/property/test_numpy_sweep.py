@@ -27,6 +27,8 @@ APART = {  # without values of their own, or refused whatever the operands are
     *(f"np.fft.{name}" for name in ("fftfreq", "rfftfreq", "fftshift", "ifftshift")),
     # In test_order_and_counts:
     *("np.partition", "np.argpartition", "np.bincount", "np.isin"),
+    # In test_array_idioms:
+    *("np.unwrap", "np.polyfit", "np.apply_along_axis"),
 }
 
 

@@ -216,7 +216,7 @@ async def call_static(engine: Engine, frame: Frame, value: Any, args, kwargs, or
         return Seq("record", (part, zeros), ("real", "imag"), Complex)
     if (found := complex_function(value, args, kwargs)) is not None:
         made = await call_python(engine, frame, found[0], found[1], found[2], origin, site)
-        made = made if value in (np.real, np.imag) else of_numpy(frame, made)
+        made = of_numpy(frame, made) if gives_numpys_numbers(value) else made
         return copied(frame, made) if value in (np.array, np.copy) else made
     if isinstance(value, BuiltinFunctionType) and isinstance(ufunc := value.__self__, np.ufunc):
         method = OWN.get((ufunc, value.__name__))
@@ -677,6 +677,16 @@ async def call_method(engine: Engine, frame: Frame, fn: Bound, args, kwargs, ori
         args = []
     made = await call_value(engine, frame, Static(fn.function), [receiver, *args], kwargs, origin, site)
     return copied(frame, made) if fn.function in (Complex.copy, Complex.flatten) else made
+
+
+PYTHONS = (np.real, np.imag, np.allclose, np.array_equal, np.iscomplexobj, np.isrealobj, np.ndim, np.shape, np.size)
+"""Functions of NumPy that return numbers as they are, or as Python's."""
+
+
+def gives_numpys_numbers(function: Any) -> bool:
+    """Whether numbers that a function returns are NumPy's; operators return Python's where they are given these."""
+    own = isinstance(function, np.ufunc) or (getattr(function, "__module__", "") or "").startswith("numpy")
+    return own and function not in PYTHONS
 
 
 def of_numpy(frame: Frame, value: Val) -> Val:

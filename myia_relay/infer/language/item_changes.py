@@ -506,7 +506,8 @@ async def change_array(engine: Engine, frame: Frame, node: Apply) -> Val:
         if into:
             result = await engine.call(region, function, given[:count], named, node.origin, node)
             return await written_into(engine, region, f"np.{name}(out=...)", value, result)
-        return await engine.call(region, Static(CHANGING[found]), [value, *given[:count]], named, node.origin, node)
+        own: Any = found  # a key of the table, as it is none of WITH_OUT
+        return await engine.call(region, Static(CHANGING[own]), [value, *given[:count]], named, node.origin, node)
 
     new = await without_choices(engine, frame, [value, *args, *kwargs.values()], change)
     engine.shared.difference_update(arrays_of(new))  # `value` is not used again
