@@ -458,6 +458,10 @@ async def counted(engine, frame, node, steps: Walk, init, names, run, wide: bool
         return await stable_counted(engine, frame, node, steps, init, names, run, True, True)
 
     last = in_turn(drift, with_first_iteration, widened) if wide else [with_first_iteration]
+    if wide and not frame.context.iteration and all(v.known for v in (steps.start, steps.stop, steps.step)):
+        # What its number decides in the first iteration, such as that a loop inside runs, is known there. Only in an outermost
+        # loop: the code doubles.
+        last = [with_first_iteration, widened]
     attempts = [plain, with_converted_starts, *last, *([grown] if grow else [])]
     values = [steps.start, steps.stop, steps.step, *init]
     return await settling(engine.ways, frame, node, (getattr(run, "graph", None),), values, attempts, drift, types)
