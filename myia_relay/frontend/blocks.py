@@ -83,7 +83,7 @@ def block(p: ParseContext, stmts: list, live_end: set[str], kind: str = "branch"
         if reach == "maybe":
             frames.append(_guard(p, p.origin(stmt)))
         more = kind != "branch" or bool(queue)
-        p.here = p.live.during(stmt)
+        p.here, p.statement = p.live.during(stmt), stmt
         p.waiting.clear()
         before = begins(p, stmt) if p.marked and item is stmt else None
         try:

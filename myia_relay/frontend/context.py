@@ -96,7 +96,9 @@ class ParseContext:
         that may flow into it; entered: the bodies and conditions of loops, numbered in their order;
         items: item of a loop -> the iterable; extended: list -> what was inserted, and what it was extended by; solved,
             marks, families, checks: what `ownership` makes of them.
-        here: variables that are live after the current statement. marked: whether a debugger is told of statements (`marks`).
+        here: variables that are live after the current statement. statement: that statement, or the expression of a lambda.
+        later: variables that it reads after a change that it makes in the middle.
+        marked: whether a debugger is told of statements (`marks`).
         cells: variables with a cell -> its node. held: (name, value) of all that was put
             into cells.
         waiting: the values of expressions that are evaluated and not yet used, while others are, as `a` in `a + f(b)`; innermost
@@ -146,6 +148,8 @@ class ParseContext:
         self.hidden_cells: dict[str, Node] = {}
         self.own_scopes = 0
         self.here: set[str] = set()
+        self.statement: ast.AST = node.body if isinstance(node, ast.Lambda) else node
+        self.later: set[str] = set()
         self.marked: bool = outer.marked if outer else False
         self.state = BlockState(graph, {"$status": Constant(NORMAL)})
 

@@ -15,6 +15,7 @@ from .comprehensions import comprehension, search
 from .conditionals import condition, conditional
 from .context import EXPRESSIONS, ParseContext, handles
 from .functions import closure
+from .text.order import evaluated_after
 from .text.scope import NeedsCell, changed
 
 BINARY = {
@@ -270,25 +271,13 @@ def call(p: ParseContext, node: ast.Call) -> Node:
         raise p.refuse(
             "'super()' is not part of the language; name the class and call its function: Base.method(self)", node
         )
-    base = changed(node)
-    if (
-        base is not None
-        and isinstance(node.func, ast.Attribute)
-        and base.id in p.scope.locals - p.scope.captured
-        and not p.hidden
-    ):
-        plain = not any(isinstance(a, ast.Starred) for a in node.args) and all(k.arg for k in node.keywords)
-        if plain and isinstance(node.func.value, ast.Subscript):
-            return change_entry(p, node, base)
-        if plain:
-            before = len(p.waiting)
-            args = [p.expr(a) for a in node.args] + [p.expr(k.value) for k in node.keywords]
-            p.used(before)
-            names = tuple(k.arg for k in node.keywords if k.arg is not None)
-            return change_list(p, node, base, node.func.attr, args, names)
-    places = p.procedures.calls.get(node) if not p.hidden else None
-    if places:
-        return call_changing(p, node, places)
+    changing = None if p.hidden else _changing(p, node)
+    if changing is not None:
+        later, p.later = p.later, p.live.read_by(evaluated_after(p.statement, node))
+        try:
+            return changing()
+        finally:
+            p.later = later
     fn = p.expr(node.func)
     if len(node.args) == 1 and isinstance(node.args[0], ast.GeneratorExp) and not node.keywords:
         found = search(p, node)
@@ -310,6 +299,27 @@ def call(p: ParseContext, node: ast.Call) -> Node:
             named = {}
         spread.append(p.apply(syntax.double_star, value, at=keyword))
     return p.apply(fn, *args, *spread, *named.values(), at=node, keywords=tuple(named))
+
+
+def _changing(p: ParseContext, node: ast.Call) -> Callable[[], Node] | None:
+    """What parses a call that changes something in place; None for any other call."""
+    base = changed(node)
+    if base is not None and isinstance(node.func, ast.Attribute) and base.id in p.scope.locals - p.scope.captured:
+        method = node.func
+        if not any(isinstance(a, ast.Starred) for a in node.args) and all(k.arg for k in node.keywords):
+            if isinstance(method.value, ast.Subscript):
+                return lambda: change_entry(p, node, base)
+            return lambda: _change_list(p, node, base, method.attr)
+    places = p.procedures.calls.get(node)
+    return (lambda: call_changing(p, node, places)) if places else None
+
+
+def _change_list(p: ParseContext, node: ast.Call, base: ast.Name, method: str) -> Node:
+    """`xs.pop(i)`."""
+    before = len(p.waiting)
+    args = [p.expr(a) for a in node.args] + [p.expr(k.value) for k in node.keywords]
+    p.used(before)
+    return change_list(p, node, base, method, args, tuple(k.arg for k in node.keywords if k.arg is not None))
 
 
 @handles(EXPRESSIONS, ast.Lambda)

@@ -259,7 +259,7 @@ def check(
         beside: what else must not hold it, with reasons.
         stored: what is put into it.
     """
-    live = p.here.union(*p.loops)
+    live = p.here.union(p.later, *p.loops)
     others = {v: n for v, n in p.state.env.items() if v in live and v != name and not v.startswith("$")}
     iterated = list(p.iterated)
     waiting = [

@@ -78,6 +78,9 @@ m = x[[0, 1]]; m[0] = 5.0; c = w[[0, 1], 1]; w[0, 1] = 4.0; c[0] = 2.0; return m
 g = [[i for j in range(n)] for i in range(n)]; d = [r[:] for r in g]; #for i in range(n): #    d[i][0] = d[0][i] + 1; return d, g
 nxt = z * 2 + 1; nxt[1] = z[0]; z[0] = 4.0; return nxt, z
 d = np.diag(z); d[0, 1] = 3.0; return d, z
+v = [1, 2]; k = v.copy(); r = (k.pop(), v[0], len(v)); return r, k
+v = [1, 2]; v = (v.pop(), v[0], len(v)); return v
+v = [1, 2]; k = v; r = v[0] + k.pop(); return r, k
 t = [{'a': 1}, {'a': 2}]; t[0]['a'] = 5; t[1]['a'] += 5; return t
 """
 
@@ -126,6 +129,14 @@ y = [[1]]; y[0].append(y); return len(y[0][1])
 y = [[1], [2]]; y.insert(0, [y]); y.append([3]); return len(y[0][0])
 y = [1]; y += [y]; y.append(3); return len(y[1])
 d = {'a': 1}; d['me'] = d; d['a'] = 2; return d['me']['a']
+v = [1, 2]; k = v; r = (k.pop(), v[0], len(v)); return r, k
+v = [[1, 2], [3, 4]]; k = list(v); r = (k[0].pop(), v[0]); return r, k
+v = [1, 2]; k = v; r = len(v) if change(k) else 0; return r, k
+v = [1, 2]; k = v; t = [0, 0, 0]; t[len(v)] = k.pop(); return t, k
+v = [1, 2]; k = v; r = [len(v) for _ in [k.pop()]]; return r, k
+v = [1, 2]; g = [[1, 2], [3, 4]]; g[n - 2] = v; k = g.copy(); v[0] = 7; return k
+v = [1, 2]; g = [[i, 2] for i in range(n)]; g.append(v); k = g.copy(); v[0] = 7; return k
+v = [1, 2]; t = [3, 4]; g = [[1], t]; g[n - 2] = v; k = g.copy(); #for _ in range(n): #    v[0] = t[1]; v, t = t, v; return k
 d = np.diag(w); w[0, 0] = 50.0; return d
 d = np.diag(w); d[0] = 50.0; return w
 d = np.lib.stride_tricks.sliding_window_view(z, 2); z[0] = 50.0; return d

@@ -67,6 +67,10 @@ class Liveness:
         """Variables that are live after a `for` has bound its target, or a `case` its captures."""
         return self._names(self._live[self._bound[part]])
 
+    def read_by(self, parts: Iterable[ast.AST]) -> set[str]:
+        """Variables that expressions read."""
+        return self._names(self._reads(parts))
+
     def _names(self, bits: int) -> set[str]:
         return {name for name, bit in self._bits.items() if bits & bit}
 

@@ -133,7 +133,7 @@ def numpy_name(fn: Val) -> str | None:
 
 def may_hand_on(fn: Val, result: Val) -> bool:
     """Whether `hands_on_given` must be asked: the front end does not know the callee, and the result can hold something."""
-    if isinstance(result, Static | Text | NeverVal) or isinstance(result, Dyn) and not _holds(result.type):
+    if isinstance(result, Static | Text | NeverVal) or isinstance(result, Dyn) and not is_mutable(result.type):
         return False
     return not isinstance(fn, Derived) and not (isinstance(fn, Static) and any(fn.value is known for known in KNOWN))
 
@@ -154,7 +154,7 @@ def hands_on_given(shared: set[Node | Seq], given: list[Val], result: Val, origi
     found: set[int] = set()
     for leaf in _mutable(result) if own else ():
         if isinstance(leaf, Node):
-            everything = isinstance(leaf.type, Data) or isinstance(leaf.type, List) and _holds(leaf.type.elem)
+            everything = isinstance(leaf.type, Data) or isinstance(leaf.type, List) and is_mutable(leaf.type.elem)
             same = origins.of(leaf)
             constants = {n for leaves in own.values() for n in leaves if isinstance(n, Constant)}
             if any(
@@ -178,7 +178,7 @@ def _mutable(value: Val) -> Iterator[Node | Val]:
             if isinstance(top, Seq) and top.kind in ("list", "dict"):
                 yield top
         elif isinstance(top, Dyn):
-            if _holds(top.type):
+            if is_mutable(top.type):
                 yield top.node
         elif isinstance(top, Bound):
             stack.append(top.receiver)
@@ -191,11 +191,13 @@ def _mutable(value: Val) -> Iterator[Node | Val]:
             yield top
 
 
-def _holds(t: Type) -> bool:
-    """Whether values of a type are or hold arrays or lists."""
+def is_mutable(t: Type) -> bool:
+    """Whether values of a type are, or hold, arrays, lists or dicts."""
     if isinstance(t, Data):
         return holds_objects(t)
-    return isinstance(t, Array | List) or isinstance(t, Struct) and any(map(_holds, t.elems))
+    if isinstance(t, Struct):
+        return t.kind in ("list", "dict") or any(map(is_mutable, t.elems))
+    return isinstance(t, Array | List)
 
 
 FINALS = "finals"

@@ -22,7 +22,7 @@ from ...utils.errors import ParseError, TypeError_
 from ..engine.conflicts import holds_mutable, refuse_conflicts, refuse_or
 from ..engine.engine import Engine
 from ..engine.frames import Frame
-from ..engine.handing import FINALS, AfterCall, is_finals, is_none, proper
+from ..engine.handing import FINALS, AfterCall, is_finals, is_mutable, is_none, proper
 from ..engine.program import ArgumentChange
 from ..values.kinds import is_any_array, is_list, is_run_time, kind_of
 from ..values.sharing import require_own
@@ -431,21 +431,14 @@ def _plan_of_any(t: Type, change: Any, level: int) -> Any:
         _Unclear: there is none.
     """
     if isinstance(t, List):
-        if not _is_mutable(t.elem):
+        if not is_mutable(t.elem):
             return "set"
         if change.replaced <= level:
             raise _Unclear(MOVED)
         return ["every", _plan_of_any(t.elem, change, level + 1)]
-    if isinstance(t, Struct) and t.kind == "dict" and not any(map(_is_mutable, t.elems)):
+    if isinstance(t, Struct) and t.kind == "dict" and not any(map(is_mutable, t.elems)):
         return ["dict", dict.fromkeys(t.fields, "new")]
     raise _Unclear("which of its entries change is not known in compiled code")
-
-
-def _is_mutable(t: Type) -> bool:
-    """Whether values of a type are, or hold, lists, dicts or arrays."""
-    if isinstance(t, Struct):
-        return t.kind in ("list", "dict") or any(map(_is_mutable, t.elems))
-    return isinstance(t, List | Array)
 
 
 def _plans(old: list[Any], new: list[Any] | None, change: Any, level: int) -> list[Any]:
