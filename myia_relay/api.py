@@ -21,6 +21,7 @@ import numpy as np
 from .abstract.families import FieldError, Misfit
 from .abstract.types import Array, Data, List, Scalar, Type
 from .cache.cutting import SliceCuts
+from .cache.object_reader import prepare
 from .cache.programs import find
 from .cache.programs import keep as keep_in_file
 from .changing import call_program
@@ -274,6 +275,8 @@ class Relay(Inspectable, Remade):
                     _, dropped = self._programs.popitem(last=False)
                     self._quick = {k: v for k, v in self._quick.items() if v[0] is not dropped}
             self._remember_fast(args, kwargs, compiled)
+            if self.options["executor"] == "native":
+                prepare(args_treedefs)
         return compiled, leaves
 
     def _held(self, key: Any) -> Compiled | None:

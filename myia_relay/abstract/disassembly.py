@@ -24,6 +24,7 @@ from typing import Any
 import numpy as np
 
 from ..utils.collector import resting
+from .reading import read_numbers
 from .types import NONE, Array, List, Scalar, Str, Struct, Type, Undefined, tuple_of
 
 VERSION = 2  # of marshal's format: floats in eight bytes, and nothing refers to what was before
@@ -88,8 +89,12 @@ def numbers(values: list) -> np.ndarray:
     kind = type(values[0])
     if kind not in NUMBERS:
         raise Uneven(0, f"is a {kind.__name__}")
-    if len(values) > FEW and (found := _from_records(values, kind)) is not None:
-        return found
+    if len(values) > FEW:
+        found = read_numbers(values, kind)
+        if found is None:
+            found = _from_records(values, kind)
+        if found is not None:
+            return found
     _same_class(values, kind)
     if kind is bool:
         return np.frombuffer(bytearray(values), np.bool_)

@@ -211,6 +211,14 @@ class Library:
         if variable is not None:
             variable.value = address if address is not None else _address(self._dll[name.removeprefix("got_")])
 
+    def address(self, symbol: str) -> int:
+        """The address of a symbol that the shared object exports.
+
+        Raises:
+            AttributeError: it has none of that name.
+        """
+        return _address(self._dll[symbol])
+
     def packed(self, name: str) -> Callable | None:
         """A function as a callable of numbers, where this process has the means to make one."""
         return _packer(_address(self._dll[PREFIX + name])) if _packer is not None else None

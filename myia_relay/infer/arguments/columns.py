@@ -22,6 +22,7 @@ from ...abstract.declared import Constructed
 from ...abstract.dims import symbol
 from ...abstract.disassembly import ListColumn, Uneven, take_apart
 from ...abstract.families import family_of
+from ...abstract.reading import note, read
 from ...abstract.types import INT, Array, List, NoneT, Scalar, Struct, Type, tuple_of
 from ...ir.build import Builder
 from ...ir.node import Node
@@ -51,7 +52,11 @@ def columns_of(values: list) -> tuple[List, list[np.ndarray]] | None:
         None where the entries are of different types, or of a type that a run-time list cannot have. Time is linear in the
         numbers that the list holds (`abstract.disassembly`).
     """
-    if not values or type(values[0]) in _NUMBERS or not _may_be_data(values[0]):
+    if not values or type(values[0]) in _NUMBERS:
+        return None
+    if (found := read(values)) is not None:
+        return found
+    if not _may_be_data(values[0]):
         return None
     try:
         column = take_apart([values])
@@ -60,6 +65,7 @@ def columns_of(values: list) -> tuple[List, list[np.ndarray]] | None:
     columns: list[np.ndarray] = []
     if not isinstance(column.type, List) or not _flatten(column, columns):
         return None
+    note(column.type, values)
     return column.type, columns
 
 

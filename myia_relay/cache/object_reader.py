@@ -1,0 +1,68 @@
+"""The machine code that reads Python's objects (`abstract.reading`), from the folder of programs or compiled now.
+
+It is the same for all programs, so a process loads it once: when the first program is there that takes lists. It is compiled where
+the compiler is at work anyway; without it, lists are taken apart by functions of CPython.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import sys
+from collections.abc import Iterable
+
+from ..abstract import reading
+from ..backend.native import library
+from ..backend.native.elf import whole
+from ..infer.values.treedef import TreeDef
+from . import store
+from .key import SIZE, package_hash, processor, versions
+
+_tried = False
+
+
+def prepare(treedefs: Iterable[TreeDef]) -> None:
+    """Have lists read by machine code from now on, if some of these arguments have any."""
+    global _tried
+    if _tried or not any(map(_has_lists, treedefs)):
+        return
+    if not (library.supported() and reading.supported()):
+        _tried = True
+        return
+    with contextlib.suppress(OSError, ImportError):
+        _tried = _found() or "tvm" in sys.modules and _made()
+
+
+def _has_lists(treedef: TreeDef) -> bool:
+    return treedef.tag in ("listed", "columns") or any(map(_has_lists, treedef.parts))
+
+
+def _key() -> str:
+    facts = "\0".join(["objects", package_hash(), processor(), *versions()])
+    return hashlib.blake2b(facts.encode("utf-8", "surrogatepass"), digest_size=SIZE).hexdigest()
+
+
+def _found() -> bool:
+    """Use the code in the folder, if there is some."""
+    if not store.enabled():
+        return False
+    with contextlib.closing(store.files(_key())) as files:
+        for file in files:
+            if whole(file.data) and _use(library.Library(file.fd, [])):
+                return True
+            store.remove(file.path)
+    return False
+
+
+def _made() -> bool:
+    """Compile it, and put it into the folder; there is nothing else to try then."""
+    from ..backend.tvm.host.object_reader import compiled
+
+    code = compiled()
+    if _use(library.Library(code, [])) and store.enabled():
+        store.write(_key(), hashlib.blake2b(code, digest_size=8).hexdigest(), code)
+    return True
+
+
+def _use(code: library.Library) -> bool:
+    return reading.use(code.address(reading.FUNCTION), code)

@@ -1,0 +1,204 @@
+"""Lists of Python objects read by machine code: the columns that `disassembly` takes out, and nothing where anything differs."""
+
+import random
+import sys
+import threading
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+import pytest
+
+from myia_relay.abstract import disassembly, reading
+from myia_relay.backend.native import library
+from myia_relay.infer.arguments import columns
+
+
+class Edge(NamedTuple):
+    to: int
+    weight: float
+
+
+@dataclass(frozen=True)
+class Point:
+    x: float
+    here: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Slim:
+    n: int
+    rest: None
+
+
+@dataclass(frozen=True)
+class Computed:
+    x: float
+
+    def __getattribute__(self, name):
+        return object.__getattribute__(self, name)
+
+
+@pytest.fixture(scope="module", autouse=True)
+def reader():
+    """Machine code reads lists, whatever other tests compiled before."""
+    if not (library.supported() and reading.supported()):
+        pytest.skip("objects are not read by machine code on this system")
+    if not reading.in_use():
+        from myia_relay.backend.tvm.host.object_reader import compiled
+
+        code = library.Library(compiled(), [])
+        assert reading.use(code.address(reading.FUNCTION), code)
+
+
+def taken(values: list) -> tuple | None:
+    """The type and the columns that functions of CPython find."""
+    column = disassembly.take_apart([values])
+    found: list[np.ndarray] = []
+    return (column.type, found) if columns._flatten(column, found) else None  # pyright: ignore[reportArgumentType]
+
+
+SAMPLES = {
+    "pairs": [(k, k / 3) for k in range(-50, 50)],
+    "one": [(1, 2.0)],
+    "nested tuples": [(k, (float(k), (k % 2 == 0, None))) for k in range(30)],
+    "rows": [[0.5, 1.5, k / 7] for k in range(40)],
+    "ragged rows": [[2**k] * (k % 4) for k in range(63)],
+    "three levels": [[[k] * i for i in range(k % 3)] for k in range(40)],
+    "adjacency": [[(i, i / 2) for i in range(k % 5)] for k in range(33)],
+    "dicts": [{"a": k, "b": -0.0, "c": k > 3} for k in range(20)],
+    "dicts of lists": [{"xs": [float(k)] * (k % 3), "n": k} for k in range(20)],
+    "named tuples": [Edge(k, k * 1.5) for k in range(20)],
+    "dataclasses": [Point(k / 9, k % 3 == 1) for k in range(20)],
+    "slots": [Slim(k, None) for k in range(20)],
+    "rows of records": [[Edge(i, 0.5)] * (i % 3) for i in range(20)],
+    "ints of all sizes": [(sign * ((1 << k) - d),) for k in range(63) for d in (0, 1) for sign in (1, -1)],
+    "floats of all kinds": [(v,) for v in (0.0, -0.0, float("inf"), 5e-324, sys.float_info.max, -1.5)],
+}
+
+
+@pytest.mark.parametrize("values", SAMPLES.values(), ids=SAMPLES)
+def test_the_columns_are_those_of_the_other_way(values):
+    wanted = taken(values)
+    assert wanted is not None
+    reading.note(wanted[0], values)
+    found = reading.read(values)
+    assert found is not None
+    assert found[0] == wanted[0]
+    assert [c.dtype for c in found[1]] == [c.dtype for c in wanted[1]]
+    for have, want in zip(found[1], wanted[1], strict=True):
+        assert have.tobytes() == np.ascontiguousarray(want).tobytes()
+
+
+DIFFERENT = {
+    "a float among ints": ([(1, 2.0)] * 9, [(1, 2.0)] * 9 + [(1.0, 2.0)]),
+    "a bool among ints": ([(1, 2.0)] * 9, [(1, 2.0)] * 9 + [(True, 2.0)]),
+    "an int beyond 64 bits": ([(1,)] * 9, [(1,)] * 9 + [(2**63,)]),
+    "the least int": ([(1,)] * 9, [(1,)] * 9 + [(-(2**63),)]),
+    "an int of four digits": ([(1,)] * 9, [(2**100,)]),
+    "a longer tuple": ([(1, 2)] * 9, [(1, 2)] * 9 + [(1, 2, 3)]),
+    "a shorter tuple": ([(1, 2)] * 9, [(1, 2)] * 9 + [(1,)]),
+    "a list for a tuple": ([(1, 2)] * 9, [(1, 2), [1, 2]]),
+    "another named tuple": ([Edge(1, 2.0)] * 9, [Edge(1, 2.0), (1, 2.0)]),
+    "other keys": ([{"a": 1, "b": 2}] * 9, [{"a": 1, "b": 2}, {"a": 1, "c": 2}]),
+    "keys in another order": ([{"a": 1, "b": 2}] * 9, [{"a": 1, "b": 2}, {"b": 2, "a": 1}]),
+    "a key more": ([{"a": 1}] * 9, [{"a": 1}, {"a": 1, "b": 2}]),
+    "no keys": ([{"a": 1}] * 9, [{"a": 1}, {}]),
+    "a key that is no string": ([{"a": 1}] * 9, [{"a": 1}, {1: 1}]),
+    "something for None": ([(None, 1)] * 9, [(None, 1), (0, 1)]),
+    "None for something": ([(1, 1)] * 9, [(1, 1), (None, 1)]),
+    "empty rows only": ([[1.0]] * 9, [[], []]),
+    "a NumPy number": ([(1.0,)] * 9, [(1.0,), (np.float64(1.0),)]),
+    "a string": ([(1,)] * 9, [(1,), ("1",)]),
+}
+
+
+@pytest.mark.parametrize("seen, values", DIFFERENT.values(), ids=DIFFERENT)
+def test_what_differs_is_left_to_the_other_way(seen, values):
+    reading._known.clear()
+    wanted = taken(seen)
+    assert wanted is not None
+    reading.note(wanted[0], seen)
+    assert reading.read(seen) is not None
+    assert reading.read(values) is None
+
+
+def test_equal_keys_that_are_other_objects():
+    values = [{"".join(("first", " key")): k, "b": 1.0} for k in range(20)]
+    wanted = taken(values)
+    assert wanted is not None
+    reading.note(wanted[0], values)
+    other = [{"".join(("first", " ", "key")): k, "b": 2.0} for k in range(5)]
+    found = reading.read(other)
+    assert found is not None and [c.tolist() for c in found[1]] == [[5], [0, 1, 2, 3, 4], [2.0] * 5]
+
+
+def test_a_missing_attribute():
+    values = [Point(1.0, True) for _ in range(4)]
+    wanted = taken(values)
+    assert wanted is not None
+    reading._known.clear()
+    reading.note(wanted[0], values)
+    object.__delattr__(values[2], "x")
+    assert reading.read(values) is None
+    assert reading.read(values[:2]) is not None
+
+
+def test_fields_that_run_code_are_left_to_the_other_way():
+    values = [Computed(1.0)] * 3
+    wanted = taken(values)
+    assert wanted is not None
+    reading._known.clear()
+    reading.note(wanted[0], values)
+    assert reading.read(values) is None
+
+
+def test_references_are_given_back():
+    values = [{"a": 1.5, "b": [Point(2.5, True)]} for _ in range(10)]
+    wanted = taken(values)
+    assert wanted is not None
+    reading.note(wanted[0], values)
+    point = values[3]["b"][0]
+    before = [sys.getrefcount(x) for x in (values, values[3], point, Point, 1.5)]
+    for _ in range(1000):
+        assert reading.read(values) is not None
+    after = [sys.getrefcount(x) for x in (values, values[3], point, Point, 1.5)]
+    assert all(abs(a - b) < 100 for a, b in zip(after, before, strict=True))
+
+
+@pytest.mark.parametrize("kind", [int, float, bool])
+def test_numbers(kind):
+    values = [kind(random.Random(k).randrange(-5, 5)) for k in range(1000)]
+    found = reading.read_numbers(values, kind)
+    assert found is not None and found.tolist() == values
+    for other in (None, "x", 2.5 if kind is not float else 2, np.float64(1.0), 2**70):
+        assert reading.read_numbers([*values, other], kind) is None
+
+
+def test_lists_that_another_thread_changes():
+    values = [[1.0] * 5 for _ in range(200)]
+    wanted = taken(values)
+    assert wanted is not None
+    reading.note(wanted[0], values)
+    ends = threading.Event()
+
+    def change():
+        draw = random.Random(1)
+        while not ends.is_set():
+            values[draw.randrange(200)] = [2.0] * draw.randrange(1, 12)
+            if len(values) > 190:
+                values.pop()
+            values.append([3.0])
+
+    thread = threading.Thread(target=change)
+    thread.start()
+    try:
+        for _ in range(3000):
+            found = reading.read(values)
+            if found is not None:
+                _, lengths, numbers = found[1]
+                assert lengths.sum() == len(numbers)
+                assert np.isin(numbers, [1.0, 2.0, 3.0]).all()
+    finally:
+        ends.set()
+        thread.join()
