@@ -57,7 +57,20 @@ PROGRAMS = {"myia_relay.model.lenet"}
 """User programs that are part of the package: they use the public names as anybody does, so they stand above all."""
 
 INNER = {
-    "ad": ("common", "reverse", "forward", "data", "lists", "batch", "jacobian", "custom", "expand"),
+    "ad": (
+        "common",
+        "reverse",
+        "forward",
+        "data",
+        "lists",
+        "batch",
+        "jacobian",
+        "custom",
+        "divided_differences",
+        "matrix_functions",
+        "eigenvectors",
+        "expand",
+    ),
     "backend.tvm": ("tir", "plan", "kernels", "host", "program"),
     "infer": ("values", "arguments", "engine", "objects", "language", "transforms", "entry"),
     "opt": ("analysis", "rewrite", "loops", "kernels", "pipeline"),

@@ -27,9 +27,11 @@ from .batch.vmap import inline_vmap
 from .common.activity import full
 from .common.cotangents import has_tangent, materialise, split
 from .custom import inline_vjp, without_custom
+from .eigenvectors import with_matrix_functions
 from .forward.forward import Forward
 from .forward.jvp import inline_jvp
 from .jacobian.jacobian import inline_jacobian
+from .matrix_functions import without_matrix_functions
 from .reverse import control  # noqa: F401  registers their adjoints
 from .reverse.reverse import Adjoint, Expansion
 
@@ -45,12 +47,13 @@ def expand(graph: Graph) -> Graph:
         update.
     """
     functions = Functions()
-    return lists.without_sums(without_custom(Expand(functions).rewrite(graph)), functions)
+    expanded = without_matrix_functions(without_custom(Expand(functions).rewrite(graph)))
+    return lists.without_sums(expanded, functions)
 
 
 def vjp_graph(graph: Graph, wrt: tuple[int, ...]) -> Graph:
     """A graph `(*args, dout) -> (out, cotangents of the arguments in wrt)`; `dout` is that of the result."""
-    graph = expand(graph)
+    graph = with_matrix_functions(expand(graph))
     new = Graph(f"{graph.name}.vjp", None, graph.origin)
     args = [new.add_parameter(p.name, p.type, p.origin) for p in graph.params]
     dout = new.add_parameter("dout", tangent(graph.output.type))
@@ -62,7 +65,7 @@ def vjp_graph(graph: Graph, wrt: tuple[int, ...]) -> Graph:
     cts = adjoint.backward(split(b, dout))
     new.output = _pair(b, out, [materialise(b, cts[i], tangent(graph.params[i].type)) for i in wrt])
     drop_dead(new)
-    return new
+    return without_matrix_functions(new)
 
 
 def vmap_graph(graph: Graph, batched: tuple, size: DimLike) -> Graph:
@@ -130,6 +133,8 @@ class Expand(Rewriter):
         builder.origin = node.origin
         if "graph" in attrs:
             attrs = {**attrs, "graph": with_own_sizes(attrs["graph"])}
+        if name in ("value_and_grad", "jvp", "vjp"):
+            attrs = {**attrs, "graph": with_matrix_functions(attrs["graph"])}
         if name == "vmap":
             return inline_vmap(builder, args, **attrs)
         if name == "jacobian":

@@ -14,7 +14,7 @@ from .node import Apply, Constant, Graph, Node, Parameter
 from .prim import Primitive
 from .rewrite import inner_graphs
 
-TRANSFORMS = ("value_and_grad", "vmap", "jvp", "vjp", "jacobian", "custom_vjp", "checkpoint")
+TRANSFORMS = ("value_and_grad", "vmap", "jvp", "vjp", "jacobian", "custom_vjp", "checkpoint", "matrix_function")
 """Primitives that ask for a program transformation; `ad.expand` leaves none."""
 
 
@@ -214,6 +214,14 @@ def _custom(node: Apply, types) -> str | None:
     return _call("the function", graph, types, node.type) or _call("the rule", rule, (*types, *results), cotangents)
 
 
+def _matrix_function(node: Apply, types) -> str | None:
+    a, f = types[0], node.attrs["f"]
+    if any(t != a for t in types[1 : 1 + node.attrs["slots"]]):
+        return "has directions that are not as its matrix"
+    values = type(a)(a.dtype, a.shape[:2])
+    return _call("the function", f, (values, *types[1 + node.attrs["slots"] :]), values)
+
+
 CONTROL = {
     "cond": _cond,
     "while_loop": _while,
@@ -225,5 +233,6 @@ CONTROL = {
     "vjp": _derivative,
     "custom_vjp": _custom,
     "checkpoint": _transform,
+    "matrix_function": _matrix_function,
 }
 """Checks of the control primitives that their relations do not include: the interfaces of their graphs."""

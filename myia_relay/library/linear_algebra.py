@@ -215,8 +215,8 @@ def _is_lower(UPLO):
 def eigh(a, UPLO="L"):
     """np.linalg.eigh: eigenvalues, ascending, and eigenvectors of symmetric matrices, of which one triangle is read.
 
-    The derivative is by that triangle. Vectors of equal eigenvalues are any basis: functions of them that do not depend on which
-    have their derivative, and others get the part that is defined.
+    The derivative is by that triangle. Vectors of equal eigenvalues are any basis: functions of the matrix that are made with them
+    have their derivative (`ad.eigenvectors`), and others get NaN.
     """
     a = _square(a)
     info, values, vectors = eigen(_flat(a), _is_lower(UPLO))

@@ -133,7 +133,7 @@ class GuardedRegions:
 
     def can_hold(self, node: Apply) -> bool:
         """Whether the adjoint of an application may be in a region."""
-        if inner_graphs(node) and getattr(node.fn, "name", "") not in ("checkpoint", "custom_vjp"):
+        if inner_graphs(node) and getattr(node.fn, "name", "") not in ("checkpoint", "custom_vjp", "matrix_function"):
             return False
         if applied(node) == "where" and node.args[0].type.shape == ():  # it makes guards of its own
             return False

@@ -344,6 +344,36 @@ def _(*args, graph):
     return _graph_result(graph)
 
 
+@primitive("control")
+def matrix_function(a, *args, f, slots, lower):
+    """The derivative of order `slots` of `V diag(f(w, *params)) V^T` by the symmetric matrix `a = V diag(w) V^T`, in one order of
+    directions `x1`, `x2`, ...; without any, the matrix itself.
+
+        sum over i, j, k, ...  of  f[w_i, w_j, w_k, ...]  P_i x1 P_j x2 P_k ...,    P_i = v_i v_i^T
+
+    with the divided differences of f, which have limits where eigenvalues are equal. The derivative of order n is the sum of these
+    over all orders of the directions. `ad.expand` replaces it by ordinary operations when everything is differentiated.
+
+    Args:
+        a: (b, n, n), of which one triangle is read.
+        *args: the directions, (b, n, n) each, then the parameters of f: scalars, or (b, 1).
+        f: closed typed graph of (b, n) and the parameters, elementwise.
+        slots: how many directions there are.
+        lower: which triangle is read.
+
+    Raises:
+        InternalError: always; it was not expanded.
+
+    Source: N. Higham, "Functions of Matrices" (2008), section 3.2 (Daleckii and Krein).
+    """
+    raise InternalError("control", "matrix_function was not expanded")
+
+
+@matrix_function.infer
+def _(a, *args, f, slots, lower):
+    return a
+
+
 @primitive("struct", differentiable=False)
 def undef(*, type):
     """A value of a type that is never read: the placeholder on a path that does not produce one. Costs nothing."""
@@ -464,6 +494,7 @@ __all__ = [
     "jacobian",
     "jvp",
     "map_rows",
+    "matrix_function",
     "stop_gradient",
     "tape_new",
     "tape_pop",

@@ -6,12 +6,21 @@ well. `parts` takes it apart, `packed` makes one.
 
 from __future__ import annotations
 
+from typing import Any
+
+import numpy as np
+
+from ...abstract.types import Array
 from ...ir.axes import Axes
+from ...ir.build import Var
+from ...ir.node import Constant, Node, applied
 from ...ir.prim import REGISTRY
 from .broadcast import nullary, reduce_sum, reshape, shape_of, zeros_like
-from .relations import const_like, require_array, same_dtype
+from .relations import const_like, dtype_of, require_array, same_dtype, same_size
 
 FLOATS = ("float32", "float64")
+ROUNDING = 8.0
+"""Eigenvalues and singular values that differ by no more than this, times n eps, of the greatest are taken for equal."""
 ONE = Axes("b..->b..")
 
 
@@ -68,6 +77,12 @@ def reciprocal(x):
     return where(zero, none, REGISTRY["div"](one, where(zero, one, x)))
 
 
+def rounding(values):
+    """Which part of the greatest of eigenvalues, (b, n), is rounding."""
+    n = shape_of(values)[1]
+    return const_like(values, ROUNDING * (n if isinstance(n, int) else 64) * float(np.finfo(dtype_of(values)).eps))
+
+
 def halved(x):
     """The lower triangle with half of the diagonal."""
     return only(x, REGISTRY["gt"]) + only(x * const_like(x, 0.5), REGISTRY["eq"])
@@ -96,6 +111,110 @@ def parts(x, *shapes):
         out.append(reshape(piece, shape=(b, *shape)))
         at = at + size
     return out
+
+
+def cotangents(dout, *shapes):
+    """The cotangents of the arrays of a packed result; None of those that nothing has used.
+
+    What uses a part takes a slice, so the cotangent is a sum of slices' adjoints, paddings with zeros.
+    """
+    found = parts(dout, *shapes)
+    if not isinstance(dout, Var):
+        return found
+    ranges, at = [], 1
+    for shape in shapes:
+        size = _size(shape)
+        ranges.append((at, at + size))
+        at = at + size
+    out = []
+    for (low, high), whole, shape in zip(ranges, found, shapes, strict=True):
+        terms = _inside(dout.node, low, high)
+        if terms is None:
+            out.append(whole)
+            continue
+        total = None
+        for node in terms:
+            term = reshape(Var(dout.builder, node), shape=(shape_of(dout)[0], *shape))
+            total = term if total is None else total + term
+        out.append(total)
+    return out
+
+
+def _inside(cotangent: Node, low, high) -> list[Any] | None:
+    """What is padded to just a range of the last axis, of a sum of paddings; None where the node is not made like that."""
+    terms: list[Any] = []
+    stack: list[Any] = [cotangent]
+    while stack:
+        node = stack.pop()
+        name, shape = applied(node) or "", node.type.shape
+        if name == "add" and all(a.type.shape == shape for a in node.args):
+            stack.extend(node.args[::-1])
+            continue
+        value = getattr(node, "value", None)
+        if isinstance(value, np.ndarray) and isinstance(low, int) and isinstance(high, int):
+            part = value[..., low:high]
+            if np.any(part != 0):
+                terms.append(Constant(part, Array(node.type.dtype, part.shape), node.origin))
+            continue
+        if name == "reshape" and shape and same_size((node.args[0].type.shape or (0,))[-1], shape[-1]):
+            stack.append(node.args[0])
+            continue
+        if name != "pad" or not _pads_with_zeros(node):
+            return None
+        first = node.attrs["low"][-1]
+        last = first + node.args[0].type.shape[-1]
+        if same_size(first, low) and same_size(last, high):
+            terms.append(node.args[0])
+        elif not _are_apart(first, last, low, high):
+            return None
+    return terms
+
+
+def _pads_with_zeros(node: Any) -> bool:
+    """Whether zeros are put around an array, along the last axis alone."""
+    (*low, _), (*high, _), interior = (node.attrs[name] for name in ("low", "high", "interior"))
+    value = node.args[1]
+    zero = isinstance(value, Constant) and np.ndim(value.value) == 0 and value.value == 0
+    return bool(zero) and not any(d != 0 for d in (*low, *high, *interior))
+
+
+def _are_apart(first, last, low, high) -> bool:
+    """Whether two ranges are known to have nothing in common."""
+    if all(isinstance(d, int) for d in (first, last, low, high)):
+        return last <= low or high <= first
+    return same_size(last, low) or same_size(first, high) or (first == 0 and last == 1)  # `info`
+
+
+def columns_used(dv):
+    """From which column to which the cotangent of a square matrix may be other than zero; None for all of them."""
+    if not isinstance(dv, Var) or not all(isinstance(d, int) for d in dv.shape):
+        return None
+    n = dv.shape[2]
+    found: list[tuple[int, int]] = []
+    stack: list[Any] = [dv.node]
+    while stack:
+        node = stack.pop()
+        name = applied(node)
+        if name == "add" and all(a.type.shape == node.type.shape for a in node.args):
+            stack.extend(node.args)
+        elif name == "reshape" and node.type.shape[-1] == n and node.args[0].type.shape[-1] == n:
+            stack.append(node.args[0])
+        elif name == "reshape" and applied(node.args[0]) == "reshape":
+            inner = node.args[0].args[0]  # to one axis and back
+            if inner.type.shape[-2:] != dv.shape[1:]:
+                return None
+            stack.append(inner)
+        elif name == "pad" and isinstance(node.args[1], Constant) and node.args[1].value == 0:
+            first = node.attrs["low"][-1]
+            step = node.attrs["interior"][-1] + 1
+            count = node.args[0].type.shape[-1]
+            if count == n:
+                stack.append(node.args[0])
+            else:
+                found.append((first, first + (count - 1) * step + 1))
+        else:
+            return None
+    return (min(f for f, _ in found), max(l for _, l in found)) if found else None
 
 
 def packed(near, *arrays):

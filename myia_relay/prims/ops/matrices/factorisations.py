@@ -14,12 +14,14 @@ import numpy as np
 
 from ....abstract.types import Array
 from ....ir.axes import Axes
-from ....ir.prim import primitive
+from ....ir.prim import REGISTRY, primitive
 from ....utils.errors import GradError
 from ...rules import lapack
 from ...rules.broadcast import shape_of, zeros_like
 from ...rules.matrices import (
     column,
+    columns_used,
+    cotangents,
     diagonal,
     mm,
     only,
@@ -29,11 +31,13 @@ from ...rules.matrices import (
     read_adjoint,
     reciprocal,
     require_stacks,
+    rounding,
     row,
     turned,
 )
-from ...rules.relations import same_size
-from ..elementwise import eq, ge, gt
+from ...rules.relations import const_like, same_size
+from ..elementwise import abs_, eq, ge, gt, le, ne
+from ..reduction import reduce_max
 from ..shape import concatenate, slice_
 from .systems import triangular_solve
 
@@ -42,8 +46,8 @@ from .systems import triangular_solve
 def eigh(a, *, lower=True, vectors=True):
     """The eigenvalues, ascending, and eigenvectors of symmetric matrices (syevd); one triangle is read, and has a derivative.
 
-    Eigenvectors of an eigenvalue that occurs twice are any basis; the derivative takes the difference of two equal eigenvalues for
-    infinite, which is right for all that does not depend on which basis it is.
+    Eigenvectors of an eigenvalue that occurs twice are any basis. Their derivative is NaN; functions of the matrix that are made
+    with them are found before (`ad.eigenvectors`), and have theirs.
 
     Args:
         a: (b, n, n).
@@ -75,9 +79,32 @@ def _(a, *, lower=True, vectors=True):
     return Array(dtype, (b, 1 + n + n * n if vectors else 1 + n))
 
 
-def _gaps(values):
-    """1 / (w_j - w_i), 0 where they are equal."""
-    return reciprocal(row(values) - column(values))
+def _gaps(values, used=None):
+    """1 / (w_j - w_i): 0 on the diagonal, NaN where two are equal but for rounding.
+
+    Args:
+        values: (b, n).
+        used: from which column to which vectors are used; None for all. Where neither of two is, it is 0.
+    """
+    n = shape_of(values)[1]
+    size = reduce_max(abs_(values), axes=(1,), keepdims=True) if n != 0 else values
+    gap = row(values) - column(values)
+    tied = le(abs_(gap), column(size) * rounding(values)) if n != 0 else eq(gap, const_like(gap, 0))
+    factor = REGISTRY["where"](tied, const_like(gap, np.nan), reciprocal(gap))
+    if used is not None and isinstance(n, int):
+        mine = np.zeros(n, bool)
+        mine[slice(*used)] = True
+        factor = _where_used(mine, factor)
+    return only(factor, ne)
+
+
+def _where_used(mine, factor):
+    """The elements in whose row or column a vector is used; zeros elsewhere."""
+    either = np.logical_or(mine[:, None], mine[None, :])
+    builder = getattr(factor, "builder", None)
+    if builder is not None:
+        either = builder.var(builder.constant(either))
+    return REGISTRY["where"](either, factor, const_like(factor, 0))
 
 
 @eigh.vjp
@@ -85,12 +112,15 @@ def _(a, out, dout, *, lower=True, vectors=True):
     n = shape_of(a)[1]
     if not vectors:
         _, v = parts(eigh(a, lower=lower), (n,), (n, n))
-        (dw,) = parts(dout, (n,))
-        return (read_adjoint(mm(v * row(dw), v, tb=True), lower),)
-    (w, v), (dw, dv) = parts(out, (n,), (n, n)), parts(dout, (n,), (n, n))
-    inner = _gaps(w) * mm(v, dv, ta=True)
-    inner = inner + only(row(dw) + zeros_like(inner), eq)
-    return (read_adjoint(mm(mm(v, inner), v, tb=True), lower),)
+        (dw,) = cotangents(dout, (n,))
+        return (None if dw is None else read_adjoint(mm(v * row(dw), v, tb=True), lower),)
+    w, v = parts(out, (n,), (n, n))
+    dw, dv = cotangents(dout, (n,), (n, n))
+    # Apart: the first is a function of the matrix, if `dw` is one of the eigenvalues.
+    terms = [] if dw is None else [mm(v * row(dw), v, tb=True)]
+    if dv is not None:
+        terms.append(mm(mm(v, _gaps(w, columns_used(dv)) * mm(v, dv, ta=True)), v, tb=True))
+    return (read_adjoint(terms[0] + terms[1] if len(terms) == 2 else terms[0], lower),) if terms else (None,)
 
 
 @eigh.jvp
@@ -107,8 +137,8 @@ def _(a, out, tangents, *, lower=True, vectors=True):
 def svd(a, *, k, full=False, vectors=True):
     """The singular values, descending, and singular vectors (gesdd).
 
-    The derivative takes the difference of two equal singular values, and the reciprocal of zero, for what `eigh` does. With `full`
-    the vectors beyond k are any basis, and there is none.
+    The derivative by vectors of equal singular values, or of 0, is NaN, as in `eigh`. With `full` the vectors beyond k are any
+    basis, and there is none.
 
     Args:
         a: (b, m, n).
@@ -161,8 +191,18 @@ def _refuse_full(a, full: bool, k) -> None:
 
 
 def _squared_gaps(s):
-    """1 / (s_j**2 - s_i**2), 0 where they are equal."""
-    return reciprocal((row(s) - column(s)) * (row(s) + column(s)))
+    """1 / (s_j**2 - s_i**2): 0 on the diagonal, NaN where two are equal but for rounding."""
+    return _gaps(s) * reciprocal(row(s) + column(s))
+
+
+def _inverse(s):
+    """1 / s; NaN where it is 0 but for rounding."""
+    k = shape_of(s)[1]
+    if k == 0:
+        return s
+    size = reduce_max(s, axes=(1,), keepdims=True)
+    none = le(s, size * rounding(s))
+    return REGISTRY["where"](none, const_like(s, np.nan), reciprocal(s))
 
 
 def _beside(u, x):
@@ -175,20 +215,27 @@ def _(a, out, dout, *, k, full=False, vectors=True):
     m, n = shape_of(a)[1:]
     if not vectors:
         _, u, vh = parts(svd(a, k=k), (k,), (m, k), (k, n))
-        (ds,) = parts(dout, (k,))
-        return (mm(u * row(ds), vh),)
+        (ds,) = cotangents(dout, (k,))
+        return (None if ds is None else mm(u * row(ds), vh),)
     _refuse_full(a, full, k)
     s, u, vh = parts(out, (k,), (m, k), (k, n))
-    ds, du, dvh = parts(dout, (k,), (m, k), (k, n))
-    gaps, inverse = _squared_gaps(s), reciprocal(s)
-    of_u, of_v = mm(u, du, ta=True), mm(vh, dvh, tb=True)
-    core = gaps * (of_u - turned(of_u)) * row(s) + column(s) * (gaps * (of_v - turned(of_v)))
-    da = mm(mm(u, core + only(row(ds) + zeros_like(core), eq)), vh)
-    if not same_size(m, k):
-        da = da + mm(_beside(u, du) * row(inverse), vh)
-    if not same_size(n, k):
-        da = da + mm(u, column(inverse) * turned(_beside(turned(vh), turned(dvh))))
-    return (da,)
+    ds, du, dvh = cotangents(dout, (k,), (m, k), (k, n))
+    terms = [] if ds is None else [mm(u * row(ds), vh)]
+    if du is not None or dvh is not None:
+        du = zeros_like(u) if du is None else du
+        dvh = zeros_like(vh) if dvh is None else dvh
+        gaps, inverse = _squared_gaps(s), _inverse(s)
+        of_u, of_v = mm(u, du, ta=True), mm(vh, dvh, tb=True)
+        core = gaps * (of_u - turned(of_u)) * row(s) + column(s) * (gaps * (of_v - turned(of_v)))
+        terms.append(mm(mm(u, core), vh))
+        if not same_size(m, k):
+            terms.append(mm(_beside(u, du) * row(inverse), vh))
+        if not same_size(n, k):
+            terms.append(mm(u, column(inverse) * turned(_beside(turned(vh), turned(dvh)))))
+    total = None
+    for term in terms:
+        total = term if total is None else total + term
+    return (total,)
 
 
 @svd.jvp
@@ -199,7 +246,7 @@ def _(a, out, tangents, *, k, full=False, vectors=True):
         return packed(out, diagonal(mm(mm(u, tangents[0], ta=True), vh, tb=True)))
     _refuse_full(a, full, k)
     s, u, vh = parts(out, (k,), (m, k), (k, n))
-    gaps, inverse = _squared_gaps(s), reciprocal(s)
+    gaps, inverse = _squared_gaps(s), _inverse(s)
     moved_v = mm(tangents[0], vh, tb=True)
     moved = mm(u, moved_v, ta=True)
     by_row, by_column = moved * row(s), moved * column(s)
