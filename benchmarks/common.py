@@ -117,7 +117,9 @@ def difference(ours: list[np.ndarray], theirs: list[np.ndarray]) -> float:
     if [a.shape for a in ours] != [a.shape for a in theirs]:
         return float("inf")
     pairs = zip(ours, theirs)
-    return max(float(np.max(np.abs(a.astype(float) - b)) / max(np.max(np.abs(b)), 1e-30)) for a, b in pairs)
+    return max(
+        float(np.max(np.abs(a.astype(np.result_type(a, float)) - b)) / max(np.max(np.abs(b)), 1e-30)) for a, b in pairs
+    )
 
 
 def spread(figures: Sequence[float], higher_is_better: bool = True) -> dict[str, float]:

@@ -295,6 +295,68 @@ def gemm(alpha, beta, C, A, B):
     return C
 
 
+@case(S=(200,), M=(1000,), make=lambda rng, n: (_positive_definite(rng, n),), numba=False)
+def cholesky_of_library(A):
+    """The lower triangular factor by the library, over the lower triangle."""
+    A[:] = np.linalg.cholesky(A) + np.triu(A, k=1)
+    return A
+
+
+@case(S=(600, 500), M=(1400, 1000), make=lambda rng, n, m: (rng.random((n, m)),), numba=False)
+def covariance_of_library(data):
+    """Covariances of the columns by the library."""
+    return np.cov(np.transpose(data))
+
+
+@case(
+    S=(60, 60, 128),
+    M=(110, 125, 256),
+    make=lambda rng, r, q, p: (rng.random((r, q, p)), rng.random((p, p))),
+    tiny=(3, 4, 5),
+)
+def doitgen(A, C):
+    """Each row of a stack of matrices times a matrix."""
+    r, q, p = A.shape
+    A[:] = np.reshape(np.reshape(A, (r, q, 1, p)) @ C, (r, q, p))
+    return A
+
+
+@case(
+    S=(200, 220, 180, 240),
+    M=(800, 850, 700, 900),
+    make=lambda rng, a, b, c, d: (
+        1.5,
+        1.2,
+        rng.random((a, b)),
+        rng.random((b, c)),
+        rng.random((c, d)),
+        rng.random((a, d)),
+    ),
+)
+def two_products(alpha, beta, A, B, C, D):
+    """A product of three matrices with its scalars."""
+    D[:] = alpha * A @ B @ C + beta * D
+    return D
+
+
+@case(
+    S=(200, 220, 180, 240, 210),
+    M=(800, 850, 700, 900, 780),
+    make=lambda rng, *n: tuple(rng.random(shape) for shape in zip(n, n[1:])),
+)
+def three_products(A, B, C, D):
+    """A product of four matrices."""
+    return A @ B @ C @ D
+
+
+@case(S=(1500,), M=(4000,), make=lambda rng, n: (*(rng.random(n) for _ in range(4)), rng.random((n, n))))
+def mvt(x1, x2, y1, y2, A):
+    """A matrix and its transpose times vectors."""
+    x1 += A @ y1
+    x2 += y2 @ A
+    return x1, x2
+
+
 @case(S=(1000,), M=(3000,), make=lambda rng, n: (1.5, 1.2, rng.random((n, n)), rng.random((n, n)), rng.random(n)))
 def gesummv(alpha, beta, A, B, x):
     """A sum of two matrix-vector products."""

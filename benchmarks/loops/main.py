@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 
 from .. import common
-from . import linear_algebra, others, stencils  # noqa: F401 - they enter their cases
+from . import complex_numbers, linear_algebra, networks, others, stencils  # noqa: F401 - they enter their cases
 from .case import CASES, SIZES, Case
 
 OURS, PEERS = "myia_relay", ("numpy", "numba")

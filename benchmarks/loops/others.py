@@ -275,3 +275,52 @@ def moving_maximum(x, w):
         top[i] = np.max(x[i : i + w])
         mean[i] = np.sum(x[i : i + w]) / w
     return top, mean
+
+
+@case(
+    S=(400000, 1000),
+    M=(1000000, 1000),
+    make=lambda rng, n, bins: (rng.random(n), rng.random(n), bins),
+    tiny=(100, 5),
+    numba=False,
+)
+def azimint_library(data, radius, bins):
+    """Means over rings, by the library's histograms."""
+    return np.histogram(radius, bins, weights=data)[0] / np.histogram(radius, bins)[0]
+
+
+def _acceleration(pos, mass, softening):
+    x, y, z = pos[:, 0:1], pos[:, 1:2], pos[:, 2:3]
+    dx, dy, dz = x.T - x, y.T - y, z.T - z
+    inv = dx**2 + dy**2 + dz**2 + softening**2
+    inv[inv > 0] = inv[inv > 0] ** (-1.5)
+    return np.hstack(((dx * inv) @ mass, (dy * inv) @ mass, (dz * inv) @ mass))
+
+
+def _energy(pos, vel, mass):
+    x, y, z = pos[:, 0:1], pos[:, 1:2], pos[:, 2:3]
+    inv = np.sqrt((x.T - x) ** 2 + (y.T - y) ** 2 + (z.T - z) ** 2)
+    inv[inv > 0] = 1.0 / inv[inv > 0]
+    return 0.5 * np.sum(mass * vel**2), np.sum(np.triu(-(mass * mass.T) * inv, 1))
+
+
+@case(
+    S=(25, 50),
+    M=(100, 50),
+    make=lambda rng, n, steps: (rng.random((n, 1)) + 0.5, rng.random((n, 3)), rng.random((n, 3)), 0.01, 0.1, steps),
+    tiny=(5, 3),
+    numba=False,
+)
+def nbody_energies(mass, pos, vel, dt, softening, steps):
+    """Gravity among all pairs, with the energies after each step; masks leave out what would be divided by zero."""
+    vel -= np.mean(mass * vel, axis=0) / np.mean(mass)
+    acc = _acceleration(pos, mass, softening)
+    kinetic, potential = np.ndarray(steps + 1), np.ndarray(steps + 1)
+    kinetic[0], potential[0] = _energy(pos, vel, mass)
+    for i in range(steps):
+        vel += acc * dt / 2.0
+        pos += vel * dt
+        acc = _acceleration(pos, mass, softening)
+        vel += acc * dt / 2.0
+        kinetic[i + 1], potential[i + 1] = _energy(pos, vel, mass)
+    return kinetic, potential

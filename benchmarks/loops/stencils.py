@@ -285,3 +285,63 @@ def cavity_flow(ny, nx, nt, nit):
         v[:, 0] = 0.0
         v[:, -1] = 0.0
     return u, v, p
+
+
+def _divergence(east, west, north, south, dx, dy):
+    """The source of the pressure, from velocities (u, v) at the neighbours of some points."""
+    du, dv = (east[0] - west[0]) / (2 * dx), (north[1] - south[1]) / (2 * dy)
+    return du + dv, du**2 + 2 * ((north[0] - south[0]) / (2 * dy) * (east[1] - west[1]) / (2 * dx)) + dv**2
+
+
+@case(S=(41, 10), M=(101, 20), make=lambda rng, n, nit: (n, nit), tiny=(7, 2), numba=False)
+def channel_flow(n, nit):
+    """A flow between walls that is driven by a force, periodic along the channel, until it is steady."""
+    u = np.zeros((n, n))
+    v = np.zeros((n, n))
+    p = np.ones((n, n))
+    dx = dy = 2.0 / (n - 1)
+    dt, rho, nu, force = 0.01, 1.0, 0.1, 1.0
+    change, steps = 1.0, 0
+    while change > 0.001:
+        un = np.hstack((u[:, -1:], u, u[:, :1]))
+        vn = np.hstack((v[:, -1:], v, v[:, :1]))
+        east, west = (un[1:-1, 2:], vn[1:-1, 2:]), (un[1:-1, :-2], vn[1:-1, :-2])
+        north, south = (un[2:, 1:-1], vn[2:, 1:-1]), (un[:-2, 1:-1], vn[:-2, 1:-1])
+        flow, squares = _divergence(east, west, north, south, dx, dy)
+        b = rho * (flow / dt - squares)
+        for _ in range(nit):
+            pn = np.hstack((p[:, -1:], p, p[:, :1]))
+            p[1:-1, :] = ((pn[1:-1, 2:] + pn[1:-1, :-2]) * dy**2 + (pn[2:, 1:-1] + pn[:-2, 1:-1]) * dx**2) / (
+                2 * (dx**2 + dy**2)
+            ) - dx**2 * dy**2 / (2 * (dx**2 + dy**2)) * b
+            p[-1, :] = p[-2, :]
+            p[0, :] = p[1, :]
+        pn = np.hstack((p[:, -1:], p, p[:, :1]))
+        uc, vc = un[1:-1, 1:-1], vn[1:-1, 1:-1]
+        u[1:-1, :] = (
+            uc
+            - uc * dt / dx * (uc - un[1:-1, :-2])
+            - vc * dt / dy * (uc - un[:-2, 1:-1])
+            - dt / (2 * rho * dx) * (pn[1:-1, 2:] - pn[1:-1, :-2])
+            + nu
+            * (
+                dt / dx**2 * (un[1:-1, 2:] - 2 * uc + un[1:-1, :-2])
+                + dt / dy**2 * (un[2:, 1:-1] - 2 * uc + un[:-2, 1:-1])
+            )
+            + force * dt
+        )
+        v[1:-1, :] = (
+            vc
+            - uc * dt / dx * (vc - vn[1:-1, :-2])
+            - vc * dt / dy * (vc - vn[:-2, 1:-1])
+            - dt / (2 * rho * dy) * (pn[2:, 1:-1] - pn[:-2, 1:-1])
+            + nu
+            * (
+                dt / dx**2 * (vn[1:-1, 2:] - 2 * vc + vn[1:-1, :-2])
+                + dt / dy**2 * (vn[2:, 1:-1] - 2 * vc + vn[:-2, 1:-1])
+            )
+        )
+        total = np.sum(u)
+        change = (total - np.sum(un[:, 1:-1])) / total
+        steps += 1
+    return u, v, p, steps

@@ -78,7 +78,7 @@ def test_calls(tmp_path):
 
 def test_loops(tmp_path):
     out = tmp_path / "loops.json"
-    names = "trisolv,cholesky,heat_3d,nussinov_slices"
+    names = "trisolv,cholesky,heat_3d,nussinov_slices,self_energies,resnet_block,mvt"
     words = ["--sizes", "tiny", "--cases", names, "--peers", "numpy", "--rounds", "1"]
     done = run("loops", *words, "--json", str(out))
     assert done.returncode == 0, done.stdout + done.stderr
