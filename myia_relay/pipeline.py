@@ -156,9 +156,10 @@ def compile_program(program: Program, executor: str, options: dict[str, Any], ke
             g = optimize(g, fastmath=fastmath)
         if options.get("precision") == "bfloat16":
             g = lower_precision(g)
-        return (
-            plan_memory(g, threads=1 if options.get("standalone") else wanted_threads()) if executor == "native" else g
-        )
+        if executor != "native":
+            return g
+        threads = 1 if options.get("standalone") else wanted_threads()
+        return plan_memory(g, threads=threads, seen=bool(options.get("debug_nans")))
 
     stage("optimized", optimized)
     if options.get("debug_nans"):

@@ -36,6 +36,7 @@ from .rewrite.check_elimination import EliminateChecks
 from .rewrite.control import ThinControl
 from .rewrite.if_conversion import ConvertBranches
 from .rewrite.lower_precision import LowerPrecision
+from .rewrite.masked_updates import ChooseMasked
 from .rewrite.quotients import ReadQuotients
 from .rewrite.recursive_inlining import InlineRecursion
 from .rewrite.recursive_sums import CarrySums
@@ -145,21 +146,29 @@ def lower_precision(graph: Graph, check: bool | None = None) -> Graph:
     return Pipeline((Simplify(final=True), HoistInvariants()), verify=verified)(rounded)
 
 
-def plan_memory(graph: Graph, check: bool | None = None, threads: int = 1) -> Graph:
+def plan_memory(graph: Graph, check: bool | None = None, threads: int = 1, seen: bool = False) -> Graph:
     """An equivalent graph, for executors that change arrays in place.
 
-    Its tapes are arrays where their lengths are known, products of triangles are half the work, large sums over rows of data go
-    block by block, matrices that one product with a vector reads are not stored, arrays that loops exchange stay where they are,
-    its updates come after what reads the old values, and what loops overwrite is not filled before.
+    Cheap changes under a mask are choices, its tapes are arrays where their lengths are known, products of triangles are half the
+    work, large sums over rows of data go block by block, matrices that one product with a vector reads are not stored, arrays that
+    loops exchange stay where they are, its updates come after what reads the old values, and what loops overwrite is not filled
+    before.
 
     Args:
         graph: optimised, without transforms.
         check: as in `optimize`.
         threads: that will run it.
+        seen: whether every number that is computed is looked at (`debug_nans`), also those that nothing needs.
     """
     verified = debugging() if check is None else check
     simplify = Simplify(final=True)
-    for steps in ((PreallocateTapes(),), (TriangularProducts(), BlockRows(threads=threads)), (ExchangeBuffers(),)):
+    masks = () if seen else ((ChooseMasked(),),)
+    for steps in (
+        *masks,
+        (PreallocateTapes(),),
+        (TriangularProducts(), BlockRows(threads=threads)),
+        (ExchangeBuffers(),),
+    ):
         planned = Pipeline(steps, rounds=1, verify=verified)(graph)
         if planned is not graph:
             graph = Pipeline((simplify, ThinControl(), simplify, HoistInvariants()), verify=verified)(planned)

@@ -31,6 +31,7 @@ OPTIMISATIONS = {
     "hoist_invariants": "what does not change in a loop is computed before it",
     "in_place": "arrays are changed in place where nobody looks at the old ones",
     "join_pads": "sums of padded arrays that lie one behind the other are written part by part",
+    "masked_updates": "cheap changes of what a mask selects are choices, without lists of positions",
     "unroll_and_jam": "inner while loops of eight iterations run together",
     "packed_products": "matrices by which every iteration of a loop multiplies are packed before it",
     "parts": "products read rows and columns of a matrix where they are",
