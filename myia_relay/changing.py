@@ -9,6 +9,7 @@ an array is read-only. Objects that the program took for different ones, and tha
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from itertools import chain
 from typing import Any
 
 import numpy as np
@@ -54,8 +55,8 @@ def call_program(relay: Any, compiled: Compiled, leaves: list, args: tuple, kwar
     outside = [h.fetch(leaves) for h in program.hidden if h.make is None]
     outside += [d.place for d in program.dependencies if d.kind == "content"]
     if outside or not _stand_alone(given, program.changes[0]):
-        objects = [(names.get(k), list(_objects(value))) for k, value in enumerate(given)]
-        _refuse_shared([*objects, *(("", list(_objects(value))) for value in outside)], place)
+        objects = [(names.get(k), _objects(value)) for k, value in enumerate(given)]
+        _refuse_shared([*objects, *(("", _objects(value)) for value in outside)], place)
     if not all(o.flags.writeable for k in changed for o in _written(given[k], changed[k].plan)):
         return function(*args, **kwargs)
     outcome: Any = _RAISED
@@ -109,27 +110,35 @@ def _fits(target: Any, plan: Any) -> bool:
     if plan[0] == "dict":
         return all(k not in target or _fits(target[k], p) for k, p in plan[1].items())
     if plan[0] == "every":
+        if plan[1] == "set" and {list}.issuperset(map(type, target)):
+            return True
         return all(_fits(part, plan[1]) for part in target)
     return all(map(_fits, target, plan[1]))
 
 
-def _objects(value: Any) -> Iterator[Any]:
+def _objects(value: Any) -> list[Any]:
     """The lists, dicts and arrays in a value."""
-    stack = [value]
+    out, stack = [], [value]
     while stack:
         top = stack.pop()
         if isinstance(top, np.ndarray):
-            yield top
+            out.append(top)
         elif isinstance(top, list | dict):
-            yield top
+            out.append(top)
             entries = top.values() if isinstance(top, dict) else top
-            stack.extend(e for e in entries if type(e) not in _NUMBERS)
+            others = set(map(type, entries)) - _NUMBERS
+            if others == {list} and type(top) is list and _NUMBERS.issuperset(map(type, chain.from_iterable(top))):
+                out += (e for e in top if type(e) is list)
+            elif others:
+                stack.extend(e for e in entries if type(e) not in _NUMBERS)
         elif isinstance(top, tuple):
-            stack.extend(e for e in top if type(e) not in _NUMBERS)
+            if not _NUMBERS.issuperset(map(type, top)):
+                stack.extend(e for e in top if type(e) not in _NUMBERS)
         elif hasattr(type(top), "__relay_ref__"):
             stack.extend(top.arrays)
         elif hasattr(type(top), "__dataclass_fields__"):
             stack.extend(getattr(top, f) for f in type(top).__dataclass_fields__)
+    return out
 
 
 _NUMBERS = frozenset((int, float, bool, str, type(None)))
@@ -145,6 +154,11 @@ def _refuse_shared(objects: list[tuple[str | None, list]], place: Callable[[], O
     Raises:
         ValueError_: there are some.
     """
+    every = [o for _, found in objects for o in found]
+    if len(set(map(id, every))) == len(every) and not any(
+        issubclass(kind, np.ndarray) for kind in set(map(type, every))
+    ):
+        return
     owners: dict[int, str | None] = {}
     arrays: list[tuple[str | None, np.ndarray]] = []
     for name, found in objects:
@@ -189,8 +203,9 @@ def _written(target: Any, plan: Any) -> Iterator[np.ndarray]:
         if isinstance(target, np.ndarray):
             yield target
     elif isinstance(plan, list) and plan[0] == "every":
-        for part in target:
-            yield from _written(part, plan[1])
+        if plan[1] != "set" or not {list}.issuperset(map(type, target)):
+            for part in target:
+                yield from _written(part, plan[1])
     elif isinstance(plan, list):
         pairs = (
             [(target[k], p) for k, p in plan[1].items() if k in target]
@@ -214,8 +229,12 @@ def _write(target: Any, final: Any, plan: Any) -> None:
                 _write(target[key], final[key], inner)
         return
     if plan[0] == "every":
-        for part, value in zip(target, final, strict=False):
-            _write(part, value, plan[1])
+        if plan[1] == "set" and {list}.issuperset(map(type, target)):
+            for part, value in zip(target, final, strict=False):
+                part[:] = value
+        else:
+            for part, value in zip(target, final, strict=False):
+                _write(part, value, plan[1])
         target[len(target) :] = final[len(target) :]
         return
     count = len(plan[1])
