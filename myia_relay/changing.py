@@ -113,6 +113,8 @@ def _fits(target: Any, plan: Any) -> bool:
         if plan[1] == "set" and {list}.issuperset(map(type, target)):
             return True
         return all(_fits(part, plan[1]) for part in target)
+    if plan[0] == "parts":
+        return all(map(_fits, _parts(target, plan), plan[2]))
     return all(map(_fits, target, plan[1]))
 
 
@@ -197,6 +199,11 @@ def _overlaps_itself(x: np.ndarray) -> bool:
     return False
 
 
+def _parts(value: Any, plan: Any) -> list[Any]:
+    """The parts of a tuple, or of an instance of a dataclass."""
+    return list(value) if plan[1] is None else [getattr(value, name) for name in plan[1]]
+
+
 def _written(target: Any, plan: Any) -> Iterator[np.ndarray]:
     """The arrays that a plan writes."""
     if plan == "set":
@@ -206,6 +213,9 @@ def _written(target: Any, plan: Any) -> Iterator[np.ndarray]:
         if plan[1] != "set" or not {list}.issuperset(map(type, target)):
             for part in target:
                 yield from _written(part, plan[1])
+    elif isinstance(plan, list) and plan[0] == "parts":
+        for part, inner in zip(_parts(target, plan), plan[2], strict=True):
+            yield from _written(part, inner)
     elif isinstance(plan, list):
         pairs = (
             [(target[k], p) for k, p in plan[1].items() if k in target]
@@ -227,6 +237,11 @@ def _write(target: Any, final: Any, plan: Any) -> None:
                 target[key] = final[key]
             elif inner is not None:
                 _write(target[key], final[key], inner)
+        return
+    if plan[0] == "parts":
+        for part, value, inner in zip(_parts(target, plan), _parts(final, plan), plan[2], strict=True):
+            if inner is not None:
+                _write(part, value, inner)
         return
     if plan[0] == "every":
         if plan[1] == "set" and {list}.issuperset(map(type, target)):

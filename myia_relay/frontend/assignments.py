@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import functools
 import operator
 from collections.abc import Sequence
 
@@ -11,7 +12,7 @@ from ..ir.node import Apply, Constant, Graph, Node
 from ..library.in_place import set_shape
 from . import ownership
 from .context import STATEMENTS, ParseContext, handles
-from .entries import changed_variable, indices_of, note_holders, put_back, taken
+from .entries import changed_variable, indices_of, note_entry, note_holders, put_back, taken
 from .functions import annotation, closure, note_refusal, triangular
 from .objects import IN_PLACE, applies, row_of_array
 from .procedures import keep_added
@@ -141,7 +142,8 @@ def bind_target(p: ParseContext, target: ast.AST, value: Node, source: ast.AST |
         p.used(before)
         levels = taken(p, target, p.load(base.id, base), indices[:-1])
         new = put_back(p, target, levels, indices, value)
-        change(p, base.id, target, syntax.setitem, levels[0], indices[0], new, stored=(value,))
+        attrs: dict[str, object] = {"back": len(indices) > 1}
+        change(p, base.id, target, syntax.setitem, levels[0], indices[0], new, stored=(value,), attrs=attrs)
     elif (base := scopes.reshaped_array(target)) is not None and p.is_local(base.id):
         change(p, base.id, target, syntax.change_array, p.load(base.id, base), Constant(set_shape), value)
     elif isinstance(target, ast.Attribute):
@@ -242,19 +244,23 @@ def change(
         return f"'{name}' cannot be changed in place: {reason}; {advice}"
 
     note_refusal(p, name, node, lambda kind: refusal(ownership.OF_THE_CALLER.format(name=name)), at)
+    note_entry(p, name, node)
 
     def report(reasons: list[ownership.Conflict]) -> None:
         node.attrs["shared"] = noted = []
         reshaped = args and isinstance(function := args[0], Constant) and function.value is set_shape
-        for reason, other, kinds, confirm, named in reasons:
+        for conflict in reasons:
+            other, kinds = conflict.other, conflict.kinds
             if kinds == ownership.ARRAYS and (reshaped or op is syntax.list_append):
                 continue  # what shares memory with an array does not get its shape
             if other is not None and reshaped and _are_rows(p, old, other):
                 continue
-            message = refusal(reason)
-            if other is None and kinds == ownership.KINDS and confirm is None:
-                raise p.refuse(message, at)
-            noted.append(ownership.Conflict(message, other, kinds, confirm, named))
+            message = refusal(conflict.reason)
+            if other is None and kinds == ownership.KINDS and conflict.confirm is None:
+                problem = p.refuse(message, at)
+                problem.another = functools.partial(node.attrs["another"], conflict.variable)
+                raise problem
+            noted.append(conflict._replace(reason=message))
 
     ownership.check(p, name, old, report, stored=stored)
     bind(p, name, node, at)
@@ -286,6 +292,7 @@ def change_list(
         return f"'{name}' cannot be changed in place: {reason}; {advice}"
 
     note_refusal(p, name, pair, lambda kind: refusal(ownership.OF_THE_CALLER.format(name=name)), call)
+    note_entry(p, name, pair)
 
     def report(reasons: list[ownership.Conflict]) -> None:
         pair.attrs["shared"] = [r._replace(reason=refusal(r.reason)) for r in reasons]
@@ -313,7 +320,8 @@ def change_entry(p: ParseContext, call: ast.Call, base: ast.Name) -> Node:
         p, call, method.attr, ast.unparse(target), entry, args, tuple(k.arg for k in call.keywords)
     )
     back = put_back(p, target, levels, indices, new)
-    change(p, name, call, syntax.setitem, levels[0], indices[0], back, stored=ownership.put_in(method.attr, args))
+    stored = ownership.put_in(method.attr, args)
+    change(p, name, call, syntax.setitem, levels[0], indices[0], back, stored=stored, attrs={"back": True})
     return result
 
 
@@ -430,6 +438,7 @@ def augmented(p: ParseContext, stmt: ast.AugAssign) -> None:
             node.attrs["name"] = target.id
             node.attrs["again"] = syntax.Again(lambda: keep_added(p.node, target.id))
         note_refusal(p, target.id, node, lambda kind: _ADDED.format(name=target.id, kind=kind), stmt)
+        note_entry(p, target.id, node)
         ownership.check(p, target.id, old, report, stored=ownership.put_in("extend", node.args[1:]))
         bind(p, target.id, node, target)
     elif isinstance(target, ast.Subscript):
@@ -444,7 +453,8 @@ def augmented(p: ParseContext, stmt: ast.AugAssign) -> None:
         p.used(0)
         back = put_back(p, target, levels, indices, value)
         stored = ownership.put_in("extend", value.args[1:])
-        change(p, base.id, target, syntax.setitem, levels[0], indices[0], back, stored=stored)
+        attrs: dict[str, object] = {"back": len(indices) > 1 or "_of_entry" in stmt.__dict__}
+        change(p, base.id, target, syntax.setitem, levels[0], indices[0], back, stored=stored, attrs=attrs)
     else:
         bind_target(p, target, Constant(None))  # refused there
 
@@ -498,7 +508,8 @@ def update_array(p: ParseContext, stmt: ast.Expr) -> bool:
     if isinstance(target, ast.Subscript):
         attrs = {"name": base.id, "shared": (), "back": True, "out": out}
         new = p.apply(op, old, *args, at=call, attrs=attrs, keywords=keywords)
-        change(p, base.id, call, syntax.setitem, levels[0], indices[0], put_back(p, target, levels, indices, new))
+        back = put_back(p, target, levels, indices, new)
+        change(p, base.id, call, syntax.setitem, levels[0], indices[0], back, attrs={"back": True})
     else:
         change(p, base.id, call, op, old, *args, keywords=keywords, attrs={"out": out})
     return True

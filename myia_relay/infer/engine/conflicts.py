@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Iterable
 
 from ...abstract.types import Array, Data, List, Scalar
@@ -38,9 +39,10 @@ def refuse_or(
     named = refuse_conflicts(engine, frame, node, kind, error)
     try:
         require()
-    except CompileError:
+    except CompileError as problem:
         if named:
             raise named[0] from None
+        problem.another = node.attrs.get("another")
         raise
 
 
@@ -115,15 +117,27 @@ def refuse_conflicts(
     """
     named: list[CompileError] = []
     for conflict in node.attrs.get("shared", ()) if conflicts is None else conflicts:
-        if kind not in conflict.kinds or not other_may_hold(engine, frame, conflict, kind):
+        if (
+            kind not in conflict.kinds
+            or runs_over_keys(frame, conflict)
+            or not other_may_hold(engine, frame, conflict, kind)
+        ):
             continue
         problem = error(conflict.reason)
+        if "another" in node.attrs:
+            problem.another = functools.partial(node.attrs["another"], conflict.variable)
         if conflict.confirm is None:
             raise problem
         if conflict.named:
             named.append(problem)
         engine.suspected.append((frame.spec, conflict, kind, problem.at(located(node.origin, frame.spec))))
     return named
+
+
+def runs_over_keys(frame: Frame, conflict) -> bool:
+    """Whether a conflict is that of a loop that runs over the keys of a dict."""
+    over = None if conflict.over is None else frame.find(conflict.over)
+    return isinstance(over, Seq) and over.kind == "dict"
 
 
 def other_may_hold(engine, frame: Frame, conflict, kind: str) -> bool:

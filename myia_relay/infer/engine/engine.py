@@ -28,8 +28,9 @@ from ...utils.errors import CompileError, InternalError, TypeError_
 from ...utils.patience import look
 from ...utils.source import NOWHERE, Origin
 from ..values.functions import FunctionFamilies
+from ..values.kinds import is_any_array
 from ..values.protocols import is_named_tuple, starred
-from ..values.sharing import Origins, hands_on
+from ..values.sharing import Origins, arrays_of, hands_on
 from ..values.treedef import TreeDef, tree_structure
 from ..values.values import (
     NEVER,
@@ -399,6 +400,9 @@ class Engine:
                 for option in args[0].options if isinstance(args[0], TaggedUnion) else args[:1]:
                     refuse_in_place(self, frame, node, option)
             result = await self.call(frame, fn, args, kwargs, node.origin, node)
+            if isinstance(fn, Static) and isinstance(fn.value, BuiltinFunctionType) and fn.value in IN_PLACE:
+                if is_any_array(args[0]):  # it is the same array as before, which is known to be changeable
+                    self.shared.difference_update(arrays_of(result))
             frame.at(node.origin)
             handing.note_handing(self, frame, node, fn, handing.proper(result))
             return note_made(self, node, result)

@@ -270,6 +270,8 @@ def another_way(engine: Any, problem: CompileError) -> bool:
     if isinstance(problem, Recaptured):
         problem.make_cell()
         return True
+    if problem.another is not None and problem.another():
+        return True
     if engine.recursion.widened:  # the length of such a list, or a number in it, has to be known
         engine.recursion = RecursionAssumptions(families, widens=False)
         return True

@@ -13,6 +13,7 @@ from ...abstract.types import Array, Scalar
 from ...ir import syntax as S
 from ...ir.node import Apply
 from ...ir.prim import REGISTRY
+from ...ir.syntax import Handing
 from ...library.complex_numbers import Complex, as_complex
 from ...library.in_place import CHANGING, set_shape
 from ...library.rows import change_rows, combine_rows, put_rows
@@ -26,13 +27,13 @@ from ...prims.ops.elementwise import neg
 from ...prims.ops.indexing import scatter_add
 from ...prims.rules.broadcast import reshape
 from ...prims.rules.relations import same_size, show_shape
-from ...utils.errors import ShapeError, TypeError_
+from ...utils.errors import ParseError, ShapeError, TypeError_
 from ...utils.source import Origin
-from ..engine.conflicts import holds_mutable, refuse_conflicts, refuse_shared
+from ..engine.conflicts import holds_mutable, refuse_conflicts, refuse_shared, runs_over_keys
 from ..engine.conform import promoted
 from ..engine.engine import Engine
 from ..engine.frames import Frame
-from ..engine.handing import note_places
+from ..engine.handing import is_none, note_places, reads_of
 from ..engine.unions import each_option, without_choices
 from ..objects import lists
 from ..objects.advice import SYMBOLS
@@ -123,8 +124,14 @@ def _replaced(frame: Frame, part: Masked, new: Val) -> Val:
     return Dyn(part.replaced(frame.builder, fit(frame.builder, frame.var(new), part.x.dtype)).node)
 
 
-async def set_item(engine: Engine, frame: Frame, value: Val, index: Any, new: Val) -> Val:
+async def set_item(engine: Engine, frame: Frame, value: Val, index: Any, new: Val, back: bool = False) -> Val:
     """`x[index] = new` as a new value of `x`; the index of an array may also be in the form that the primitives use.
+
+    Args:
+        engine, frame: as everywhere.
+        value, index: `x` and the index.
+        new: the new value.
+        back: whether that is the object that was there before, after it has changed; so it may be in a tuple.
 
     Raises:
         TypeError_: values of this kind have no items to assign to.
@@ -136,6 +143,10 @@ async def set_item(engine: Engine, frame: Frame, value: Val, index: Any, new: Va
         fields = value.fields if key in value.fields else (*value.fields, key)
         items = dict(zip(value.fields, value.elems, strict=True)) | {key: new}
         return Seq("dict", tuple(items[f] for f in fields), fields)
+    if back and isinstance(value, Seq) and value.kind in ("tuple", "record") and isinstance(index, Dyn) and index.known:
+        elems = list(value.elems)
+        elems[operator.index(index.known_value)] = new
+        return Seq(value.kind, tuple(elems), value.fields, value.cls)
     if complex_parts(value) is not None:
         parts = zip(_real_parts(value), _complex_operands(engine, frame, new), strict=True)
         return _like(value, [await set_item(engine, frame, old, index, part) for old, part in parts])
@@ -423,6 +434,45 @@ async def take_entry(engine: Engine, frame: Frame, node: Apply, values: list[Val
     return Seq("tuple", (entry, whole))
 
 
+@handles(S.place_of)
+@each_option((0, 1))
+async def place_of(engine: Engine, frame: Frame, node: Apply, values: list[Val]) -> Val:
+    """The index of an entry that is changed under another name, from the beginning.
+
+    Raises:
+        TypeError_: it is no entry, but a number or a copy, so that the name would be bound anew.
+    """
+    whole, index, arrays = values
+    if is_none(index):
+        part, copied = whole, False
+    else:
+        part, seen = get(engine, frame, whole, index), Handing()
+        copied = part is not NEVER and reads_of(seen, whole, index, part) is not seen.views
+    if part is NEVER:
+        return NEVER
+    kind = kind_of(part)
+    if kind is None or copied:
+        raise TypeError_(
+            "a name is bound here to what is changed in place below, in another call of this function as an entry of something "
+            f"else; here it is {describe(part)}, which would be bound anew; write two functions"
+        )
+    if isinstance(arrays, Dyn) and arrays.known and arrays.known_value and not is_any_array(whole):
+        raise TypeError_(
+            "an entry of this is changed in place below under another name, and meanwhile entries are replaced, so which one it is "
+            "depends on values; write x[i] instead of the name"
+        )
+    if not isinstance(index, Dyn) or not isinstance(index.type, Scalar) or is_any_array(whole) and index.known:
+        return index
+    if index.known and index.known_value >= 0:
+        return index
+
+    async def calls(function: Any, *args: Val) -> Val:
+        return await engine.call(frame, Static(function), list(args), {}, node.origin)
+
+    below = await calls(operator.lt, index, frame.constant(0))
+    return await calls(operator.add, index, await calls(operator.mul, below, await calls(len, whole)))
+
+
 @handles(S.read_again)
 async def read_again(engine: Engine, frame: Frame, node: Apply) -> Val:
     """What `x[i]`, which was read before x was changed, is now.
@@ -576,9 +626,13 @@ async def setitem(engine: Engine, frame: Frame, node: Apply) -> Val:
 async def _setitem(engine: Engine, frame: Frame, node: Apply, values: list[Val]) -> Val:
     value, index, new = values
     refuse_shared(engine, frame, node, value)
+    if isinstance(value, Seq) and value.kind == "dict" and dict_key(index) not in value.fields:
+        for conflict in node.attrs["shared"]:
+            if runs_over_keys(frame, conflict):  # CPython raises, as the dict changes its size
+                raise ParseError(conflict.reason, node.origin)
     if not is_any_array(value) and holds_mutable(new):
         note_places(frame.spec, node, {3})
-    return await set_item(engine, frame, value, index, new)
+    return await set_item(engine, frame, value, index, new, bool(node.attrs.get("back")))
 
 
 COUNTS = {"insert": (2,), "pop": (0, 1), "clear": (0,), "reverse": (0,), "sort": (0,)}  # arguments; of the others, one

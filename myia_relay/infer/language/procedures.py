@@ -385,6 +385,10 @@ def _plan(old: Val, new: Val, change: Any, level: int) -> Any:
         if change.replaced <= level:
             raise _Unclear(MOVED)
         return ["list", _plans(entries, list(new.elems) if isinstance(new, Seq) else None, change, level)]
+    if isinstance(old, Seq) and old.kind in ("tuple", "record"):
+        if not isinstance(new, Seq) or new.kind != old.kind or len(new.elems) != len(old.elems):
+            raise _Unclear("a tuple becomes something else")
+        return parts_plan(old.cls, _plans(list(old.elems), list(new.elems), change, level))
     if not isinstance(old, Seq) or old.kind != "dict":
         raise _Unclear("this is no list, array or dict")
     entries = _known_entries(old)
@@ -436,9 +440,25 @@ def _plan_of_any(t: Type, change: Any, level: int) -> Any:
         if change.replaced <= level:
             raise _Unclear(MOVED)
         return ["every", _plan_of_any(t.elem, change, level + 1)]
-    if isinstance(t, Struct) and t.kind == "dict" and not any(map(is_mutable, t.elems)):
-        return ["dict", dict.fromkeys(t.fields, "new")]
+    if isinstance(t, Array):
+        return "set"
+    if isinstance(t, Struct) and t.kind == "dict":
+        if change.replaced <= level and any(map(is_mutable, t.elems)):
+            raise _Unclear(MOVED)
+        entries = zip(t.fields, t.elems, strict=True)
+        return ["dict", {k: _plan_of_any(e, change, level + 1) if is_mutable(e) else "new" for k, e in entries}]
+    if isinstance(t, Struct) and t.kind in ("tuple", "record"):
+        return parts_plan(t.cls, [_plan_of_any(e, change, level + 1) if is_mutable(e) else None for e in t.elems])
+    if isinstance(t, Struct) and t.kind == "list" and (change.replaced > level or not any(map(is_mutable, t.elems))):
+        return ["list", [_plan_of_any(e, change, level + 1) if is_mutable(e) else "new" for e in t.elems]]
     raise _Unclear("which of its entries change is not known in compiled code")
+
+
+def parts_plan(cls: Any, plans: list[Any]) -> Any:
+    """The plan of a tuple or of an instance of a dataclass, of which the parts that are objects may change."""
+    plans = [None if plan == "new" else plan for plan in plans]
+    names = None if cls is None or issubclass(cls, tuple) else tuple(cls.__dataclass_fields__)
+    return ["parts", names, plans]
 
 
 def _plans(old: list[Any], new: list[Any] | None, change: Any, level: int) -> list[Any]:

@@ -131,10 +131,17 @@ def _walk_iter(engine: Engine, frame: Frame, value: Iter) -> list[Val] | Walk:
         static = [w for w in found if isinstance(w, list)]
         if len(static) == len(found):
             return [Seq("tuple", items) for items in zip(*static, strict=False)]
-        unrolled = _unrolled_zip(frame, found)
-        if unrolled is not None:
+        if any(isinstance(item, Static) for w in static for item in w):  # texts, and others that no run-time list has
+            unrolled = _unrolled_zip(frame, found)
+            if unrolled is not None:
+                return unrolled
+        try:
+            walks = [_at_run_time(engine, frame, w) for w in found]
+        except TypeError_:
+            unrolled = _unrolled_zip(frame, found)
+            if unrolled is None:
+                raise
             return unrolled
-        walks = [_at_run_time(engine, frame, w) for w in found]
         counts = [item_count(engine, frame, w) for w in walks]
         shortest = counts[0]
         for count in counts[1:]:
@@ -157,9 +164,7 @@ def unwrapped(value: Val) -> Val:
 
 
 def _unrolled_zip(frame: Frame, found: list[list[Val] | Walk]) -> list[Val] | None:
-    """The items of a zip of texts, or of others that no run-time list has, with walks of known bounds; None for other zips."""
-    if not any(isinstance(item, Static) for w in found if isinstance(w, list) for item in w):
-        return None
+    """The items of a zip in which all walks have known bounds; None for other zips."""
     if not all(bound.known for w in found if isinstance(w, Walk) for bound in (w.start, w.stop, w.step)):
         return None
 
