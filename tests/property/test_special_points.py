@@ -114,6 +114,12 @@ SMOOTH = {
     "float_power": (lambda x: np.float_power(x, 3), lambda x: x**3, (0.0, -1.0)),
     "root": (lambda x: np.power(x, 0.5), mp.sqrt, (1.0,)),
     "exponents": (lambda x: 2.0**x, lambda x: mp.mpf(2) ** x, (0.0,)),
+    "an exponent of 0": (lambda x: (x + 2.0) ** x, lambda x: (x + 2) ** x, (0.0, 1.0, 2.0, -1.0)),
+    "an exponent of 1": (
+        lambda x: 3.0 ** (x * x) * (x + 1.5) ** (1.0 - x),
+        lambda x: mp.mpf(3) ** (x * x) * (x + mp.mpf(1.5)) ** (1 - x),
+        (0.0, 1.0),
+    ),
     "x to the x": (lambda x: x**x, lambda x: x**x, (1.0,)),
     "quotient at 0": (lambda x: x / (x + 1.0), lambda x: x / (x + 1), (0.0,)),
     "product with zeros": (

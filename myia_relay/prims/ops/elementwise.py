@@ -163,8 +163,9 @@ def _(a, b, out, dout):
 @pull
 def _(a, b, out, dout):
     where, zero, one = REGISTRY["where"], const_like(b, 0), const_like(b, 1)
-    # At b = 0 the derivative by a is 0 even for a = 0, where a ** -1 is infinite.
-    da = dout * (b * pow_(a, where(eq(b, zero), one, b - one)))
+    # At b = 0 the derivative by a is 0 even for a = 0, where a ** -1 is infinite; for other a the exponent keeps its derivative.
+    lower = where(eq(b, zero), where(eq(a, const_like(a, 0)), one, b - one), b - one)
+    da = dout * (b * pow_(a, lower))
     # At a = 0 the derivative by b is taken as 0: log(1) instead of log(0).
     db = dout * (out * log(where(eq(a, const_like(a, 0)), const_like(a, 1), a)))
     return da, db
