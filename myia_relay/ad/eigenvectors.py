@@ -23,7 +23,7 @@ What is not found keeps the derivative of `eigh`, which is NaN by vectors of equ
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -34,7 +34,7 @@ from ..abstract.types import Array, Scalar
 from ..ir.build import Builder, Var
 from ..ir.node import Apply, Constant, Graph, Node, applied
 from ..ir.prim import REGISTRY
-from ..ir.rewrite import Env, Rewriter, drop_dead, lookup
+from ..ir.rewrite import Env, RecursiveComponents, Rewriter, all_graphs, drop_dead, inline, lookup
 from ..prims.rules.broadcast import broadcast_to, cast, full, reshape
 from ..prims.rules.matrices import mm, parts, rounding
 from ..prims.rules.relations import same_size
@@ -614,10 +614,32 @@ class _Recognise(Rewriter):
         return self.rebuilt(graph, instead)
 
 
+class _WithoutCalls(Rewriter):
+    """Inlines calls of functions that hold an `eigh`: what is made of its results may be in the caller or in another call."""
+
+    def __init__(self):
+        super().__init__()
+        self.recursion = RecursiveComponents()
+
+    def node(self, builder: Builder, node: Apply, args: Sequence[Node], attrs: Mapping[str, Any]) -> Node:
+        fn = node.fn
+        stays = not isinstance(fn, Graph) or fn.flags.get("noinline") or self.recursion.component(fn) is not None
+        if stays or not _holds_eigh(fn):
+            return super().node(builder, node, args, attrs)
+        self.changed = True
+        return inline(builder, self.rewrite(fn), args, node.origin)
+
+
+def _holds_eigh(graph: Graph) -> bool:
+    return any(applied(node) == "eigh" for g in all_graphs(graph) for node in g.nodes)
+
+
 def with_matrix_functions(graph: Graph) -> Graph:
     """The graph with functions of symmetric matrices as `matrix_function`.
 
     Args:
         graph: typed, closed, transforms expanded; it is to be differentiated.
     """
-    return _Recognise().rewrite(graph)
+    if not _holds_eigh(graph):
+        return graph
+    return _Recognise().rewrite(_WithoutCalls().rewrite(graph))

@@ -255,6 +255,19 @@ def test_sums_over_eigenvalues(executor):
     np.testing.assert_allclose(curved, lower(np.eye(3) * np.trace(X) / 9 - X / 3), atol=1e-12)
 
 
+def test_functions_that_are_called_twice(executor):
+    def total(a):
+        return np.sum(np.exp(np.linalg.eigvalsh(a))) * np.cos(a[0, 0])
+
+    def both(a, x):
+        return grad(total)(a), grad(lambda a: np.sum(grad(total)(a) * x))(a)
+
+    one, two = relay(both, executor=executor)(np.eye(3), np.tril(X))
+    alone = relay(grad(lambda a, x: np.sum(grad(total)(a) * x)), executor=executor)(np.eye(3), np.tril(X))
+    np.testing.assert_allclose(two, alone, atol=1e-12)
+    assert np.isfinite(one).all() and np.isfinite(two).all()
+
+
 def test_weights_of_states(executor):
     """A thermal state: the weights are functions of all eigenvalues, and of a temperature."""
 
