@@ -344,7 +344,7 @@ def entry_that_was_put_in_twice(n):
 
 def entry_changed_by_a_method(n):
     xs = [[1], [2]]
-    row = xs[0]
+    row = xs[0] if n > 1 else xs[1]
     xs[0].append(n)
     return row
 

@@ -114,7 +114,7 @@ def test_the_caller_sees_it(function, args, executor):
 
 
 def as_another_name(z):
-    w = z
+    w = z if z[0].real > -9 else z + 1
     w *= 2
     return z
 

@@ -187,7 +187,7 @@ def test_what_is_refused():
 
     def of_another_name(v):
         y = v.copy()
-        z = y
+        z = y if v[0] < 9 else v
         np.add.at(y, [0], 1.0)
         return y + z
 

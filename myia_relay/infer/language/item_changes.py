@@ -143,13 +143,13 @@ async def set_item(engine: Engine, frame: Frame, value: Val, index: Any, new: Va
         fields = value.fields if key in value.fields else (*value.fields, key)
         items = dict(zip(value.fields, value.elems, strict=True)) | {key: new}
         return Seq("dict", tuple(items[f] for f in fields), fields)
+    if complex_parts(value) is not None:
+        parts = zip(_real_parts(value), _complex_operands(engine, frame, new), strict=True)
+        return _like(value, [await set_item(engine, frame, old, index, part) for old, part in parts])
     if back and isinstance(value, Seq) and value.kind in ("tuple", "record") and isinstance(index, Dyn) and index.known:
         elems = list(value.elems)
         elems[operator.index(index.known_value)] = new
         return Seq(value.kind, tuple(elems), value.fields, value.cls)
-    if complex_parts(value) is not None:
-        parts = zip(_real_parts(value), _complex_operands(engine, frame, new), strict=True)
-        return _like(value, [await set_item(engine, frame, old, index, part) for old, part in parts])
     if isinstance(value, Dyn) and isinstance(value.type, Array):
         if isinstance(new, Seq) and new.cls is Complex:
             raise TypeError_(f"complex numbers do not fit into an array of {value.type.dtype}; assign their .real")
