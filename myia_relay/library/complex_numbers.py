@@ -278,7 +278,7 @@ def _quotient(z, w):
         if w.real == 0 and w.imag == 0:
             raise ZeroDivisionError(BY_ZERO)
         return Complex(float(real), float(imag))
-    magnitude = np.abs(w.real)
+    magnitude = np.where(zero, np.abs(w.real), 1.0).astype(large.dtype)  # what is not used must have a derivative, too
     real = np.where(zero, np.true_divide(z.real, magnitude), real)[()]
     imag = np.where(zero, np.true_divide(z.imag, magnitude), imag)[()]
     return Complex(real, imag)
@@ -376,9 +376,12 @@ def exp(x):
 
 
 def log(x):
-    """np.log. Near the unit circle the logarithm of the absolute value is that of what it is off 1."""
-    large = np.maximum(np.abs(x.real), np.abs(x.imag))
-    small = np.minimum(np.abs(x.real), np.abs(x.imag))
+    """np.log. Near the unit circle the logarithm of the absolute value is that of what it is off 1.
+
+    Signs do not matter to `off`, and without absolute values it is smooth on the axes.
+    """
+    wide = np.abs(x.real) >= np.abs(x.imag)
+    large, small = np.where(wide, x.real, x.imag), np.where(wide, x.imag, x.real)
     size = np.hypot(x.real, x.imag)
     near = (size > 0.7) & (size < 1.4)
     off = np.where(near, (large - 1.0) * (large + 1.0) + small * small, 0.0)
@@ -402,14 +405,17 @@ def sqrt(x):
     """np.sqrt: the root with a real part that is not negative (W. Kahan, "Branch cuts for complex elementary functions", 1987)."""
     size = np.hypot(x.real, x.imag)
     zero = size == 0
-    half = np.sqrt(np.where(zero, 1.0, 0.5 * (np.abs(x.real) + size)).astype(size.dtype))
-    other = np.abs(x.imag) / (2.0 * half)
-    right = x.real >= 0
+    # With the sign that each branch has, and no absolute values, which have a kink on the axes.
+    right, below = x.real >= 0, np.copysign(1.0, x.imag) < 0
+    along, across = np.where(right, x.real, -x.real), np.where(below, -x.imag, x.imag)
+    half = np.sqrt(np.where(zero, 1.0, 0.5 * (along + size)).astype(size.dtype))
+    other = across / (2.0 * half)
     real = np.where(zero, 0.0, np.where(right, half, other))
     imag = np.where(zero, 0.0, np.where(right, other, half))
     endless = np.isinf(x.imag)
     real = np.where(endless, np.inf, real).astype(size.dtype)
-    imag = np.copysign(np.where(endless, np.inf, imag), x.imag).astype(size.dtype)
+    imag = np.where(endless, np.inf, imag).astype(size.dtype)
+    imag = np.where(below, -imag, imag)
     return Complex(real[()], imag[()])
 
 

@@ -143,6 +143,21 @@ SMOOTH = {
         (0.0, 0.5, 1.0),
     ),
     "complex abs": (lambda x: abs((1 + 1j) * x + 1j), lambda x: mp.hypot(x, 1 + x), (0.0, -0.5)),
+    "complex roots beside the axes": (
+        lambda x: np.real(np.sqrt(x + 1j)) + np.imag(np.sqrt(1.0 + 1j * x)) + np.real(np.sqrt(x - 2j)),
+        lambda x: mp.re(mp.sqrt(mp.mpc(x, 1))) + mp.im(mp.sqrt(mp.mpc(1, x))) + mp.re(mp.sqrt(mp.mpc(x, -2))),
+        (0.0, 1.0, -1.0),
+    ),
+    "complex logarithms": (
+        lambda x: np.real(np.log(x + 1j)) + np.real(np.log(x - 1j)) + np.imag(np.log(1.0 + 1j * x)),
+        lambda x: mp.log(1 + x * x) + mp.atan(x),
+        (0.0, 1.0, -1.0),
+    ),
+    "complex quotients": (
+        lambda x: np.real(1.0 / (np.stack([x, x]) + 1j))[0] + np.imag((x + 1j) / (1.0 - 1j * x)),
+        lambda x: x / (1 + x * x) + mp.im(mp.mpc(x, 1) / mp.mpc(1, -x)),
+        (0.0, 1.0, -1.0),
+    ),
     "norm": (lambda x: np.linalg.norm(np.stack([x, x + 1.0])), lambda x: _norm(x, x + 1), (0.0, -1.0, -0.5)),
     "norm of order 3": (
         lambda x: np.linalg.norm(np.stack([x, x * 0.0 + 1.0]), 3),
