@@ -317,3 +317,18 @@ def test_what_needs_a_known_length_gets_it():
 
     assert columns([(1, 2), (3, 4), (5, 7)]) == -4
     assert columns([(1, 2), (3, 4)]) == -2
+
+
+def joined(parent, edges):
+    for a, b in edges:
+        parent[a] = b
+    return len(parent) + len(edges)
+
+
+@pytest.mark.parametrize("executor", ["interpreter", "python", "native"])
+@pytest.mark.parametrize("edges", [[(0, 1)], [(0, 1), (1, 2), (2, 3), (3, 0)]], ids=len)
+def test_lists_of_numbers_and_of_pairs_have_lengths_of_their_own(edges, executor):
+    f = relay(joined, executor=executor)
+    for parent in ([0, 1, 2, 3], [0, 1, 2, 3, 4]):
+        mine, pythons = parent.copy(), parent.copy()
+        assert f(mine, edges) == joined(pythons, edges) and mine == pythons

@@ -315,7 +315,7 @@ def list_treedef(value: list, annotation: Any, leaves: list) -> TreeDef | None:
 
 def _columns_treedef(t: List, columns: list[np.ndarray], leaves: list) -> TreeDef:
     """The treedef of a list as columns, which are appended to the leaves."""
-    start = len(leaves)
+    start = len(leaves) + 1  # as `list_treedef` numbers lists
     leaves.extend(columns)
     types = column_types(t, f"list{start}", lambda: f"list{start}_{next(numbers)}")
     numbers = count(1)
