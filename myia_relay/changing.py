@@ -110,12 +110,17 @@ def _fits(target: Any, plan: Any) -> bool:
     if plan[0] == "dict":
         return all(k not in target or _fits(target[k], p) for k, p in plan[1].items())
     if plan[0] == "every":
-        if plan[1] == "set" and {list}.issuperset(map(type, target)):
+        if plan[1] == "set" and _only_lists(target):
             return True
         return all(_fits(part, plan[1]) for part in target)
     if plan[0] == "parts":
         return all(map(_fits, _parts(target, plan), plan[2]))
     return all(map(_fits, target, plan[1]))
+
+
+def _only_lists(entries: list) -> bool:
+    """Whether all entries of a list are lists; a function of CPython looks at them."""
+    return {list}.issuperset(map(type, entries))
 
 
 def _objects(value: Any) -> list[Any]:
@@ -210,7 +215,7 @@ def _written(target: Any, plan: Any) -> Iterator[np.ndarray]:
         if isinstance(target, np.ndarray):
             yield target
     elif isinstance(plan, list) and plan[0] == "every":
-        if plan[1] != "set" or not {list}.issuperset(map(type, target)):
+        if plan[1] != "set" or not _only_lists(target):
             for part in target:
                 yield from _written(part, plan[1])
     elif isinstance(plan, list) and plan[0] == "parts":
@@ -244,7 +249,7 @@ def _write(target: Any, final: Any, plan: Any) -> None:
                 _write(part, value, inner)
         return
     if plan[0] == "every":
-        if plan[1] == "set" and {list}.issuperset(map(type, target)):
+        if plan[1] == "set" and _only_lists(target):
             for part, value in zip(target, final, strict=False):
                 part[:] = value
         else:

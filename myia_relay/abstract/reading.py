@@ -23,7 +23,7 @@ from typing import Any
 
 import numpy as np
 
-from .types import List, NoneT, Scalar, Struct, Type
+from .types import List, NoneT, Scalar, Struct, Type, holds
 
 FUNCTION = "__myia_relay_read"
 WORDS, INTS, BOOLS, NOTHING, LIST, TUPLE, DICT, ATTRIBUTES = range(8)  # kinds of nodes
@@ -236,7 +236,7 @@ class _Nodes:
                 places = range(at + REST + 1, at + REST + 2 * count, 2)
                 values = list(example.values()) if cls is dict else [getattr(example, name) for name in names]
             for k, (place, e) in enumerate(zip(places, t.elems)):
-                if _holds_list(e):  # of which this example may have an empty one
+                if holds(e, List):  # of which this example may have an empty one
                     part(place, e, _nth(k, values[k], examples))
                 else:
                     part(place, e, iter([values[k]]))
@@ -266,10 +266,6 @@ def _nth(k: int, first: Any, others: Iterator[Any]) -> Iterator[Any]:
             yield list(one.values())[k]
         else:
             yield getattr(one, list(type(one).__dataclass_fields__)[k])
-
-
-def _holds_list(t: Type) -> bool:
-    return isinstance(t, List) or isinstance(t, Struct) and any(map(_holds_list, t.elems))
 
 
 def _address(name: str) -> int:

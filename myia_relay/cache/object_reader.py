@@ -16,7 +16,8 @@ from ..backend.native import library
 from ..backend.native.elf import whole
 from ..infer.values.treedef import TreeDef
 from . import store
-from .key import SIZE, package_hash, processor, versions
+from .describe import digest
+from .key import package_hash, processor, versions
 
 _tried = False
 
@@ -38,8 +39,7 @@ def _has_lists(treedef: TreeDef) -> bool:
 
 
 def _key() -> str:
-    facts = "\0".join(["objects", package_hash(), processor(), *versions()])
-    return hashlib.blake2b(facts.encode("utf-8", "surrogatepass"), digest_size=SIZE).hexdigest()
+    return digest("objects", package_hash(), processor(), versions())
 
 
 def _found() -> bool:
