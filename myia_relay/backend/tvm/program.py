@@ -12,6 +12,7 @@ The main function holds the control flow and the scalars, private functions are 
 from __future__ import annotations
 
 import functools
+import platform
 import time
 from collections.abc import Mapping
 from typing import Any
@@ -131,10 +132,10 @@ def _standalone(graph: Graph, machine_: TargetMachine) -> Any:
         writer = _Main(plan_lanes(WidenBfloat16()(graph), wide=pipeline.vector_bytes() >= 64), {}, standalone=True)
         module = writer.module()
     base: Any = pipeline.host_target().attrs
-    attrs: dict[str, Any] = {"kind": "llvm", "cl-opt": ["-enable-tbaa:bool=0", "-memdep-block-scan-limit:uint=20"]}
-    attrs |= machine_.attributes() or {
+    attrs: dict[str, Any] = machine_.attributes() or {
         k: str(v) if k == "mcpu" else list(map(str, v)) for k, v in base.items() if k in ("mcpu", "mattr")
     }
+    attrs |= {"kind": "llvm", "cl-opt": _options((machine_.triple or platform.machine()).split("-")[0])}
     built = pipeline.build(module, target=tvm.target.Target(attrs))
     return StandaloneCode(machine.object_of(built), writer.signature())
 
@@ -147,7 +148,16 @@ def _threads() -> int:
 
 @functools.lru_cache(maxsize=1)
 def _target() -> Any:
-    """This machine, with two options of LLVM's.
+    """This machine, with our options of LLVM's."""
+    base: Mapping[str, Any] = pipeline.host_target().attrs  # pyright: ignore[reportAssignmentType]  # TVM declares a str
+    attrs: dict[str, Any] = {"kind": "llvm", "mcpu": str(base["mcpu"]), "cl-opt": _options(platform.machine())}
+    if "mattr" in base:
+        attrs["mattr"] = [str(a) for a in base["mattr"]]
+    return tvm.target.Target(attrs)
+
+
+def _options(processor: str) -> list[str]:
+    """Options of LLVM's for code of a processor, the first part of a triple.
 
     No type-based alias analysis: TVM marks accesses of differently named buffers as never overlapping where a function promises so,
     and storages take each other's place here. No function of ours promises (see `Kernel.function`); this is the second lock on that
@@ -155,13 +165,17 @@ def _target() -> Any:
 
     A short look back: global value numbering compares each load with the hundred accesses before it, which takes a third of LLVM's
     passes for kernels of hundreds of loads. Equal loads that lie further apart are found by an earlier pass.
+
+    Choices stay choices: for x86 a late pass turns conditional moves in inner loops into jumps where these look shorter. It cannot
+    know whether the processor will foresee them, and we make choices of branches where both sides are cheap
+    (`opt.rewrite.if_conversion`).
     """
-    base: Mapping[str, Any] = pipeline.host_target().attrs  # pyright: ignore[reportAssignmentType]  # TVM declares a str
     options = ["-enable-tbaa:bool=0", "-memdep-block-scan-limit:uint=20"]
-    attrs: dict[str, Any] = {"kind": "llvm", "mcpu": str(base["mcpu"]), "cl-opt": options}
-    if "mattr" in base:
-        attrs["mattr"] = [str(a) for a in base["mattr"]]
-    return tvm.target.Target(attrs)
+    return (
+        [*options, "-x86-cmov-converter:bool=0"]
+        if processor.lower() in ("x86_64", "amd64", "i386", "i686")
+        else options
+    )
 
 
 class NativeProgram:
