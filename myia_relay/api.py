@@ -39,6 +39,7 @@ from .infer.arguments.arguments import (
     result_arrays,
 )
 from .infer.arguments.columns import ListsAsData
+from .infer.arguments.list_calls import direct
 from .infer.arguments.open_sizes import exact, numbered, settle
 from .infer.engine.dependencies import checker
 from .infer.engine.program import Outermost
@@ -132,8 +133,11 @@ class Relay(Inspectable, Remade):
     def _forget(self) -> None:
         """Begin with no compiled programs."""
         self._programs: OrderedDict[Any, Compiled] = OrderedDict()
-        self._fast: dict[tuple, Callable] = {}  # classes of Python numbers -> program
-        self._quick: dict[tuple, tuple] = {}  # `quick_key` -> program, maker of its result, whether dependencies hold
+        self._fast: dict[
+            tuple, Callable
+        ] = {}  # classes of Python numbers, or of them and lists -> what calls a program
+        # `quick_key` -> program, maker of its result, whether dependencies hold, what calls it with lists
+        self._quick: dict[tuple, tuple] = {}
         self._bound: OrderedDict[int, Relay] = OrderedDict()  # holds the instance, so its id stays its own
         self._listed = ListsAsData.ALL  # which lists are data, of whatever length
         self._open = True  # whether sizes that annotations leave open are symbols
@@ -199,9 +203,11 @@ class Relay(Inspectable, Remade):
             return None
         found = self._quick.get(key)
         if found is not None:
-            compiled, result, holds = found
+            compiled, result, holds, directly = found
             if holds():
                 self._hits += 1
+                if directly is not None and not kwargs:
+                    self._fast[tuple(map(type, args))] = directly
                 return compiled, result, leaves
             self._quick.pop(key, None)
         compiled, given = self._compiled(args, kwargs)
@@ -209,7 +215,8 @@ class Relay(Inspectable, Remade):
             if len(self._quick) >= 4 * CACHE_SIZE:
                 self._quick.clear()
             holds = checker(compiled.program.dependencies, 0, lambda: True, lambda: False, [])
-            self._quick[key] = compiled, finisher(compiled), holds
+            result = finisher(compiled)
+            self._quick[key] = compiled, result, holds, self._directly(args, compiled, result)
         return compiled, None, given
 
     def _quick_key(self, args: tuple, kwargs: dict, leaves: list) -> tuple | None:
@@ -217,6 +224,22 @@ class Relay(Inspectable, Remade):
         if self.taken is not None:
             args, kwargs = self.taken(args, kwargs)
         return None if kwargs or self.static else quick_key(args, leaves, self._listed)
+
+    def _directly(self, args: tuple, compiled: Compiled, result: Callable | None) -> Callable | None:
+        """What calls a program with lists like these, without a look at their types first; None where that does not work."""
+        if result is None or self.taken is not None or self.static or self.options["executor"] != "native":
+            return None
+
+        def again(*args):
+            self._hits -= 1  # it is counted where the program is found
+            return self._call(args, {})
+
+        call = direct(args, self._listed, result, again)
+        if call is None:
+            return None
+        ints = [k for k, arg in enumerate(args) if type(arg) is int]
+        dependencies = compiled.program.dependencies
+        return checker(dependencies, len(args), call, again, ints) if ints or dependencies else call
 
     def _of_structure(self, args: tuple, kwargs: dict, problem: CompileError) -> tuple[Compiled, list]:
         """The program for these trees alone, with their structure in its types, if their values do not fit their

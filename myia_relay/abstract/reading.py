@@ -4,6 +4,7 @@ Idea: a list of one type is described once, by a recipe: which class each object
 machine code (`backend.tvm.host.object_reader`) follows the recipe through the objects, and gives up at the first one that differs;
 then `disassembly` finds out what there is instead. Where lists are inside, a first walk counts their entries, and a second one
 fills columns of these sizes. The interpreter's lock is held all the while, and no Python code runs, so nobody changes the objects.
+It is called as CPython's own functions are, a function of its own for each recipe: `ctypes` would take longer than short lists do.
 
     list[(int, float)]      LIST -> TUPLE -> INTS, WORDS
 
@@ -15,6 +16,8 @@ How objects lie in memory differs between versions of CPython; `use` tries the f
 from __future__ import annotations
 
 import ctypes
+import functools
+import importlib
 import sys
 import sysconfig
 from collections.abc import Callable, Iterator
@@ -30,15 +33,18 @@ WORDS, INTS, BOOLS, NOTHING, LIST, TUPLE, DICT, ATTRIBUTES = range(8)  # kinds o
 FAILED = 1  # the status of a walk that found something else
 TUPLE_ITEMS = tuple.__basicsize__  # bytes from a tuple's beginning to its entries
 REST = 5  # words of a node before what depends on its kind: kind, class, column or number of parts, two functions
-HEADER = 2  # words of a recipe before the table of its columns
-COLUMN = 3  # words of a column in that table, after as many for the status: address, numbers in it, numbers for which there is room
+
+# Words of a recipe before the dtypes of its columns: how many columns there are; whether lists are inside, so that entries are
+# counted first; whether the list is one of numbers, of which only these are returned; what the function needs of CPython and NumPy.
+COUNT, COUNTED, ALONE, LIST_CLASS, NONE, ARRAY_CLASS, NEW_ARRAY, NEW_TUPLE, GET, DROP, CLEAR, HEADER = range(12)
+COLUMN = 4  # words of a column, after as many for the status: address, numbers in it, numbers for which there is room, its array
 ARRAY_DATA = 2  # words of an array of NumPy's before the address of its data
 RECIPES = 4  # of lists whose first entries have one class
 
 _KINDS = {float: WORDS, int: INTS, bool: BOOLS}
 _CLASSES = {"float64": float, "int64": int, "bool": bool}
 _DTYPES = {WORDS: np.dtype(np.float64), INTS: np.dtype(np.int64), BOOLS: np.dtype(np.bool_), LIST: np.dtype(np.int64)}
-_read: Callable[[int, int, int, int], int] | None = None  # the function
+_method: Callable[[np.ndarray], Callable[[list], Any]] | None = None  # what makes the function for a recipe's words
 _known: dict[type, list[Recipe]] = {}
 
 
@@ -46,59 +52,22 @@ _known: dict[type, list[Recipe]] = {}
 class Recipe:
     """How a list of one type is read.
 
-    The function gets an array of words, the block: the status, how many numbers each column has, the columns.
-
     Attributes:
         type: of the list.
-        words: how many columns there are, and whether there are lists inside, so that entries have to be counted first; room for
-            the table of the columns; the nodes, one behind the other, of which the first is of the list itself.
-        kinds: of the columns, in their order.
-        kept: objects whose addresses the nodes have.
+        columns: a function that takes a list. It returns its columns, a tuple of arrays; None where something in it is of another
+            type, or it is empty everywhere, so that it may have any type.
+        alone: whether it is a list of numbers, of which `columns` returns the one array of these.
+        kept: objects whose addresses are in the words of the recipe, and these.
     """
 
     type: List
-    words: np.ndarray
-    kinds: list[int]
+    columns: Callable[[Any], Any]
+    alone: bool
     kept: list[Any] = field(repr=False)
 
-    def __post_init__(self) -> None:
-        self.address = self.words.ctypes.data
-        self.counted = bool(self.words[1])
-        self.head = 1 + len(self.kinds)
 
-    def columns(self, values: list) -> list[np.ndarray] | None:
-        """The columns of a list that is not empty; None where something in it is of another type."""
-        assert _read is not None
-        head, kinds, out = self.head, self.kinds, []
-        try:
-            if self.counted:
-                counts = np.empty(head, np.int64)
-                _read(id(values), self.address, id(counts), 1)
-                status, *sizes = counts.tolist()
-                if status or not all(sizes):  # a list that is empty everywhere may have any type
-                    return None
-                block = np.empty(head + sum(sizes), np.int64)
-                block[:head] = counts
-                _read(id(values), self.address, id(block), 0)
-                for kind, size in zip(kinds, sizes):
-                    out.append(np.ndarray(size, _DTYPES[kind], block, 8 * head))
-                    head += size
-            else:
-                n = len(values)
-                block = np.empty(head + 1 + n * (head - 2), np.int64)
-                _read(id(values), self.address, id(block), 0)
-                out.append(block[head : head + 1])
-                for k in range(1, len(kinds)):
-                    out.append(np.ndarray(n, _DTYPES[kinds[k]], block, 8 * (head + 1 + (k - 1) * n)))
-        except AttributeError:
-            return None
-        return None if block[0] else out
-
-
-def read(values: list) -> tuple[List, list[np.ndarray]] | None:
-    """The type and the columns of a list whose like was seen before; None for others."""
-    if _read is None:
-        return None
+def read(values: list) -> tuple[List, tuple[np.ndarray, ...]] | None:
+    """The type and the columns of a list that is not empty, whose like was seen before; None for others."""
     for recipe in _known.get(type(values[0]), ()):
         columns = recipe.columns(values)
         if columns is not None:
@@ -106,14 +75,17 @@ def read(values: list) -> tuple[List, list[np.ndarray]] | None:
     return None
 
 
+def reader(values: list) -> Recipe | None:
+    """The recipe by which a list that is not empty is read; None where there is none yet."""
+    kind = type(values[0])
+    recipes = [_numbers[kind]] if kind in _numbers else _known.get(kind, ())
+    return next((recipe for recipe in recipes if recipe.columns(values) is not None), None)
+
+
 def read_numbers(values: list, kind: type) -> np.ndarray | None:
     """A list of Python's floats, ints or bools, of which the first one has the class `kind`; None where others differ."""
-    if _read is None:
-        return None
-    n = len(values)
-    block = np.empty(4 + n, np.int64)
-    _read(id(values), _numbers[kind].address, id(block), 0)
-    return None if block[0] else np.ndarray(n, _DTYPES[_KINDS[kind]], block, 32)
+    recipe = _numbers.get(kind)
+    return None if recipe is None else recipe.columns(values)
 
 
 def note(t: List, values: list) -> None:
@@ -123,7 +95,7 @@ def note(t: List, values: list) -> None:
         t: its type.
         values: the list.
     """
-    if _read is None or not readable(t):
+    if _method is None or not readable(t):
         return
     recipe = _Nodes().recipe(t, values)
     if recipe is not None:
@@ -174,9 +146,13 @@ class _Nodes:
             self.node(t, iter([values]))
         except _NoExample:
             return None
+        alone = isinstance(t.elem, Scalar)
+        dtypes = [_DTYPES[kind].num for kind in self.kinds]
         table = [0] * (COLUMN * (len(self.kinds) + 1))
-        words = [len(self.kinds), int(self.lists > 1), *table, *self.words]
-        return Recipe(t, np.array(words, np.int64), self.kinds, self.kept)
+        head = [len(self.kinds), int(self.lists > 1), int(alone), *_needed()]
+        words = np.array([*head, *dtypes, *table, *self.words], np.int64)
+        assert _method is not None
+        return Recipe(t, _method(words), alone, [*self.kept, words])
 
     def node(self, t: Type, examples: Iterator[Any]) -> int:
         """Writes the node of a type, and of what is inside; its place is returned.
@@ -273,10 +249,24 @@ def _address(name: str) -> int:
     return ctypes.cast(getattr(ctypes.pythonapi, name), ctypes.c_void_p).value or 0
 
 
+@functools.cache
+def _needed() -> list[int]:
+    """The words of a recipe from `LIST_CLASS` on. NumPy's functions have places in a table, which its versions keep."""
+    pointer = ctypes.pythonapi.PyCapsule_GetPointer
+    pointer.restype, pointer.argtypes = ctypes.c_void_p, [ctypes.py_object, ctypes.c_char_p]
+    numpy_c = importlib.import_module("numpy._core._multiarray_umath")
+    table = ctypes.cast(pointer(numpy_c._ARRAY_API, None), ctypes.POINTER(ctypes.c_void_p))
+    functions = [_address(name) for name in ("PyTuple_New", "Py_IncRef", "Py_DecRef", "PyErr_Clear")]
+    return [id(list), id(None), id(np.ndarray), table[_PYARRAY_NEW] or 0, *functions]
+
+
+_PYARRAY_NEW = 93
+
+
 # --- the function -----------------------------------------------------------------------------------------------------
 
 _numbers: dict[type, Recipe] = {}  # of lists of numbers
-_code: list[Any] = []  # what keeps the function in memory
+_code: list[Any] = []  # what keeps the function, and CPython's description of it, in memory
 
 
 def supported() -> bool:
@@ -293,7 +283,7 @@ def supported() -> bool:
 
 def in_use() -> bool:
     """Whether there is a function."""
-    return _read is not None
+    return _method is not None
 
 
 def use(address: int, library: Any) -> bool:
@@ -303,9 +293,9 @@ def use(address: int, library: Any) -> bool:
         address: of the function.
         library: keeps it in memory.
     """
-    global _read
-    before, word = _read, ctypes.c_void_p
-    _read = ctypes.PYFUNCTYPE(ctypes.c_int, word, word, word, ctypes.c_int64)(address)
+    global _method
+    before = _method
+    _method = _maker(address)
     _known.clear()
     for kind in _KINDS:
         recipe = _Nodes().recipe(List(Scalar(_DTYPES[_KINDS[kind]].name, True)), [kind(1)])
@@ -313,9 +303,34 @@ def use(address: int, library: Any) -> bool:
         _numbers[kind] = recipe
     _code.append(library)
     if not _reads_rightly():
-        _read = before
+        _method = before
+        _numbers.clear()
         return False
     return True
+
+
+class _MethodDef(ctypes.Structure):
+    """CPython's `PyMethodDef`."""
+
+    _fields_ = [
+        ("name", ctypes.c_char_p),
+        ("function", ctypes.c_void_p),
+        ("flags", ctypes.c_int),
+        ("doc", ctypes.c_char_p),
+    ]
+
+
+_METH_O = 8
+
+
+def _maker(address: int) -> Callable[[np.ndarray], Callable[[list], Any]]:
+    """What makes CPython's function objects of the function at an address: it gets the object that is its `self`."""
+    definition = _MethodDef(b"read", address, _METH_O, None)
+    _code.append(definition)
+    new = ctypes.pythonapi.PyCFunction_NewEx
+    new.restype, new.argtypes = ctypes.py_object, [ctypes.c_void_p, ctypes.py_object, ctypes.c_void_p]
+    at = ctypes.addressof(definition)
+    return lambda words: new(at, words, None)
 
 
 def _reads_rightly() -> bool:
@@ -330,7 +345,7 @@ def _reads_rightly() -> bool:
         found = read_numbers(values, kind)
         if found is None or found.tolist() != values:
             return False
-    if read_numbers([1, 2**63], int) is not None or read_numbers([1, True], int) is not None:
+    if any(read_numbers(values, int) is not None for values in ([1, 2**63], [1, True], [])):
         return False
     whole, real, truth = Scalar("int64", True), Scalar("float64", True), Scalar("bool", True)
     rows = [({"a": 1, "b": (2.5, True)}, [3]), ({"a": 4, "b": (5.5, False)}, [])]
@@ -340,4 +355,4 @@ def _reads_rightly() -> bool:
     return found is not None and [c.tolist() for c in found] == [[2], [1, 4], [2.5, 5.5], [True, False], [1, 0], [3]]
 
 
-__all__ = ["FUNCTION", "Recipe", "in_use", "note", "read", "read_numbers", "supported", "use"]
+__all__ = ["FUNCTION", "Recipe", "in_use", "note", "read", "read_numbers", "reader", "supported", "use"]

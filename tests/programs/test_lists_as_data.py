@@ -332,3 +332,48 @@ def test_lists_of_numbers_and_of_pairs_have_lengths_of_their_own(edges, executor
     for parent in ([0, 1, 2, 3], [0, 1, 2, 3, 4]):
         mine, pythons = parent.copy(), parent.copy()
         assert f(mine, edges) == joined(pythons, edges) and mine == pythons
+
+
+# --- calls that follow others -----------------------------------------------------------------------------------------
+
+
+def scaled(pairs, n, xs):
+    total = 0.0
+    for a, b in pairs:
+        total += a * b * n
+    for x in xs:
+        total += x * FACTOR
+    return total
+
+
+FACTOR = 2.0
+PAIRS, NUMBERS = [(1, 0.5), (2, 1.5), (3, -1.0)], [1.0, 2.0]
+FOLLOWING = {
+    "the same types": (PAIRS, 2, NUMBERS),
+    "another length": (PAIRS[:1], 3, NUMBERS * 9),
+    "floats for ints": ([(1.5, 2.5)], 2, NUMBERS),
+    "a float for an int": (PAIRS, 2.5, NUMBERS),
+    "no entries": ([], 2, NUMBERS),
+    "one entry of another type": (PAIRS, 2, [1.0, 2]),
+}
+
+
+def test_each_call_takes_its_own_arguments_whatever_came_before(monkeypatch):
+    f = relay(scaled)
+    for args in FOLLOWING.values():
+        f(*args)
+    for name, args in FOLLOWING.items():
+        for before in FOLLOWING.values():
+            f(*before)
+            f(*before)
+            found, want = f(*args), scaled(*args)
+            assert type(found) is type(want) and found == want, name
+    calls = f.cache_info()
+    f(PAIRS, 2, NUMBERS)
+    f(PAIRS[:2], 2, NUMBERS[:1])
+    assert f.cache_info().hits == calls.hits + 2 and f.cache_info().misses == calls.misses
+    for big in (([(2**63, 1.0)], 2, NUMBERS), (PAIRS, 2**63, NUMBERS), (PAIRS, 2, [2**63])):
+        with pytest.raises(OverflowError):
+            f(*big)
+    monkeypatch.setitem(globals(), "FACTOR", 5.0)
+    assert f(PAIRS, 2, NUMBERS) == scaled(PAIRS, 2, NUMBERS)

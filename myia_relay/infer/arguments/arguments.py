@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 import operator
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import count
 from typing import Any
 
@@ -313,7 +313,7 @@ def list_treedef(value: list, annotation: Any, leaves: list) -> TreeDef | None:
     return TreeDef("listed", None, (TreeDef("dyn", Array(numbers.dtype.name, (symbol(f"list{len(leaves)}"),))),))
 
 
-def _columns_treedef(t: List, columns: list[np.ndarray], leaves: list) -> TreeDef:
+def _columns_treedef(t: List, columns: Sequence[np.ndarray], leaves: list) -> TreeDef:
     """The treedef of a list as columns, which are appended to the leaves."""
     start = len(leaves) + 1  # as `list_treedef` numbers lists
     leaves.extend(columns)

@@ -12,7 +12,7 @@ Input: a Python list. Output: its type and its columns; a node of the list.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from enum import IntEnum
 from typing import Any
 
@@ -42,7 +42,7 @@ class ListsAsData(IntEnum):
 MOST_FIELDS = 16  # entries of a tuple, or fields of a record, that have types of their own
 
 
-def columns_of(values: list) -> tuple[List, list[np.ndarray]] | None:
+def columns_of(values: list) -> tuple[List, Sequence[np.ndarray]] | None:
     """The type of a list, and its columns.
 
     Args:

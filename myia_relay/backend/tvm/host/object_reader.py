@@ -2,8 +2,7 @@
 
 CPython's C functions copy lists of lists and of tuples, but nothing in it takes the numbers out of them at once. Here one function
 walks the objects as `abstract.reading.Recipe` describes them, and writes the numbers into columns. It is written in LLVM's own
-language: TIR has neither pointers to objects nor recursion through memory. TVM links such a text into a module if a function of the
-module inlines it, so the walk calls itself through that function.
+language: TIR has neither pointers to objects nor functions that return one.
 
 Input: nothing. Output: a shared object that exports `abstract.reading.FUNCTION`.
 """
@@ -11,33 +10,35 @@ Input: nothing. Output: a shared object that exports `abstract.reading.FUNCTION`
 from __future__ import annotations
 
 import sys
-from typing import Any
-
-import tvm
-from tvm import tirx
-from tvm.ir import PrimType
 
 from ....abstract.reading import (
+    ALONE,
+    ARRAY_CLASS,
     ARRAY_DATA,
     ATTRIBUTES,
     BOOLS,
+    CLEAR,
     COLUMN,
+    COUNT,
+    COUNTED,
     DICT,
+    DROP,
     FAILED,
     FUNCTION,
+    GET,
     HEADER,
     INTS,
     LIST,
+    LIST_CLASS,
+    NEW_ARRAY,
+    NEW_TUPLE,
+    NONE,
     NOTHING,
     TUPLE,
     TUPLE_ITEMS,
     WORDS,
 )
-from ..tir import machine, pipeline
-from ..tir.block import Block
-from ..tir.parts import callable_by_name
-
-WALK = f"{FUNCTION}_walk"
+from ..tir import machine
 
 # How many digits an int has, and whether it is negative: `PyLongObject` before Python 3.12, and since.
 _SIZE = """
@@ -77,9 +78,7 @@ def _inside(name: str, items: str, n: str, child: str, then: str) -> str:
     """The walk over what is inside of an object: `child` is how many words after this node the node of it is."""
     return f"""
   %{name}.node = getelementptr i64, ptr %node, i64 {child}
-  %{name}.node.word = ptrtoint ptr %{name}.node to i64
-  %{name}.items.word = ptrtoint ptr {items} to i64
-  %{name}.called = call i32 @{WALK}(i64 %{name}.items.word, i64 {n}, i64 %{name}.node.word, i64 %columns.word, i64 %counting)
+  call void @walk(ptr {items}, i64 {n}, ptr %{name}.node, ptr %columns, i1 %only)
   %{name}.status = load i64, ptr %columns
   %{name}.good = icmp eq i64 %{name}.status, 0
   br i1 %{name}.good, label %{then}, label %bad"""
@@ -251,12 +250,8 @@ fields.done:
   br label %fields.part.next""",
     )
     return f"""
-declare i32 @{WALK}(i64, i64, i64, i64, i64)
-define i32 @{WALK}_body(i64 %items.word, i64 %n, i64 %node.word, i64 %columns.word, i64 %counting) {{
+define internal void @walk(ptr %items, i64 %n, ptr %node, ptr %columns, i1 %only) {{
 entry:
-  %items = inttoptr i64 %items.word to ptr
-  %node = inttoptr i64 %node.word to ptr
-  %columns = inttoptr i64 %columns.word to ptr
   %position = alloca i64
   %key = alloca ptr
   %value = alloca ptr
@@ -270,7 +265,6 @@ entry:
   %helper.at = getelementptr i64, ptr %node, i64 4
   %helper = load ptr, ptr %helper.at
   %rest = getelementptr i64, ptr %node, i64 5
-  %only = icmp ne i64 %counting, 0
   %empty = icmp eq i64 %n, 0
   br i1 %empty, label %good, label %choose
 choose:
@@ -280,10 +274,10 @@ choose:
     i64 {DICT}, label %dict
     i64 {ATTRIBUTES}, label %fields ]
 good:
-  ret i32 0
+  ret void
 bad:
   store i64 {FAILED}, ptr %columns
-  ret i32 0
+  ret void
 
 column:
   %column.at = getelementptr i64, ptr %columns, i64 %third
@@ -315,113 +309,177 @@ number.kind:
 
 
 def entry() -> str:
-    """The text of what is called: prepares the columns, walks, and leaves in the block what came of it.
+    """The text of what is called: a function of CPython's kind `METH_O`, whose `self` is the array of a recipe's words.
 
-    Its parameters: a list, a recipe, an array of words (see `abstract.reading.Recipe`), whether to count only.
+    It counts, makes the columns, walks, and returns their tuple; None where the list is of another type. The tuple is made last:
+    CPython may collect garbage then, which runs code that may come here again.
     """
+
+    def word(name: str, at: int, kind: str = "ptr") -> str:
+        return f"""
+  %{name}.at = getelementptr i64, ptr %recipe, i64 {at}
+  %{name} = load {kind}, ptr %{name}.at"""
+
+    def column(name: str, k: str) -> str:
+        """`%NAME` is the first word of a column."""
+        return f"""
+  %{name}.words = mul i64 {k}, {COLUMN}
+  %{name} = getelementptr i64, ptr %columns, i64 %{name}.words"""
+
+    def field(name: str, column: str, place: int, kind: str = "i64") -> str:
+        return f"""
+  %{name}.at = getelementptr i64, ptr %{column}, i64 {place}
+  %{name} = load {kind}, ptr %{name}.at"""
+
+    def loop(name: str, body: str, then: str, first: int = 1) -> str:
+        """`%NAME.k` goes through the columns, of which number 0 is the status."""
+        return f"""
+{name}:
+  br label %{name}.loop
+{name}.loop:
+  %{name}.k = phi i64 [ {first}, %{name} ], [ %{name}.k1, %{name}.next ]{column(f"{name}.column", f"%{name}.k")}{body}
+{name}.next:
+  %{name}.k1 = add i64 %{name}.k, 1
+  %{name}.more = icmp ule i64 %{name}.k1, %count
+  br i1 %{name}.more, label %{name}.loop, label %{then}"""
+
+    clear = """
+  store i64 0, ptr %clear.column
+  %clear.filled.at = getelementptr i64, ptr %clear.column, i64 1
+  store i64 0, ptr %clear.filled.at
+  %clear.limit.at = getelementptr i64, ptr %clear.column, i64 2
+  store i64 0, ptr %clear.limit.at
+  %clear.array.at = getelementptr i64, ptr %clear.column, i64 3
+  store i64 0, ptr %clear.array.at
+  br label %clear.next"""
+    make = (
+        field("make.counted", "make.column", 1)
+        + f"""
+  %make.first = icmp eq i64 %make.k, 1
+  %make.known = select i1 %make.first, i64 1, i64 %length
+  %make.size = select i1 %known, i64 %make.known, i64 %make.counted
+  %make.none = icmp eq i64 %make.size, 0
+  br i1 %make.none, label %other, label %make.some
+make.some:
+  store i64 %make.size, ptr %size
+  %make.dtype.word = add i64 %make.k, {HEADER - 1}
+  %make.dtype.at = getelementptr i64, ptr %recipe, i64 %make.dtype.word
+  %make.dtype = load i32, ptr %make.dtype.at
+  %make.array = call ptr %new.array(ptr %array.class, i32 1, ptr %size, i32 %make.dtype, ptr null, ptr null, i32 0, i32 0, ptr null)
+  %make.array.at = getelementptr i64, ptr %make.column, i64 3
+  store ptr %make.array, ptr %make.array.at
+  %make.failed = icmp eq ptr %make.array, null
+  br i1 %make.failed, label %raise, label %make.made
+make.made:"""
+        + field("make.data", "make.array", ARRAY_DATA, "ptr")
+        + """
+  store ptr %make.data, ptr %make.column
+  %make.filled.at = getelementptr i64, ptr %make.column, i64 1
+  store i64 0, ptr %make.filled.at
+  %make.limit.at = getelementptr i64, ptr %make.column, i64 2
+  store i64 %make.size, ptr %make.limit.at
+  br label %make.next"""
+    )
+    check = (
+        field("check.filled", "check.column", 1)
+        + field("check.limit", "check.column", 2)
+        + """
+  %check.whole = icmp eq i64 %check.filled, %check.limit
+  br i1 %check.whole, label %check.next, label %other"""
+    )
+    give = (
+        field("give.array", "give.column", 3, "ptr")
+        + f"""
+  %give.place.word = sub i64 %give.k, 1
+  %give.items = getelementptr i8, ptr %tuple, i64 {TUPLE_ITEMS}
+  %give.place = getelementptr ptr, ptr %give.items, i64 %give.place.word
+  store ptr %give.array, ptr %give.place
+  br label %give.next"""
+    )
+
+    def drop(name: str) -> str:
+        return (
+            field(f"{name}.array", f"{name}.column", 3, "ptr")
+            + f"""
+  call void %drop(ptr %{name}.array)
+  br label %{name}.next"""
+        )
+
     return f"""
-declare i32 @{WALK}(i64, i64, i64, i64, i64)
-define i32 @{FUNCTION}_body(i64 %list.word, i64 %recipe.word, i64 %array.word, i64 %counting) {{
+define ptr @{FUNCTION}(ptr %self, ptr %list) {{
 entry:
-  %recipe = inttoptr i64 %recipe.word to ptr
-  %array = inttoptr i64 %array.word to ptr
-  %list = inttoptr i64 %list.word to ptr
-  %given = alloca i64
-  store i64 %list.word, ptr %given
-  %items.word = ptrtoint ptr %given to i64
-  %block.at = getelementptr i64, ptr %array, i64 {ARRAY_DATA}
-  %block = load ptr, ptr %block.at
-  %count = load i64, ptr %recipe
-  %counted.at = getelementptr i64, ptr %recipe, i64 1
-  %counted = load i64, ptr %counted.at
+  %given = alloca ptr
+  %size = alloca i64
+  store ptr %list, ptr %given
+  %recipe.at = getelementptr i64, ptr %self, i64 {ARRAY_DATA}
+  %recipe = load ptr, ptr %recipe.at{word("count", COUNT, "i64")}{word("counted", COUNTED, "i64")}{word("alone", ALONE, "i64")}
+  {word("list.class", LIST_CLASS)}{word("none", NONE)}{word("array.class", ARRAY_CLASS)}{word("new.array", NEW_ARRAY)}
+  {word("new.tuple", NEW_TUPLE)}{word("get", GET)}{word("drop", DROP)}{word("forget", CLEAR)}
+  %columns.word = add i64 %count, {HEADER}
+  %columns = getelementptr i64, ptr %recipe, i64 %columns.word
+  %table.words = mul i64 %count, {COLUMN}
+  %nodes.word = add i64 %table.words, {COLUMN}
+  %nodes = getelementptr i64, ptr %columns, i64 %nodes.word
+  %known = icmp eq i64 %counted, 0
+  br label %clear
+{loop("clear", clear, "look", first=0)}
+look:
+  %class.at = getelementptr i64, ptr %list, i64 1
+  %class = load ptr, ptr %class.at
+  %is.list = icmp eq ptr %class, %list.class
+  br i1 %is.list, label %measure, label %other
+measure:
   %length.at = getelementptr i64, ptr %list, i64 2
   %length = load i64, ptr %length.at
-  %columns = getelementptr i64, ptr %recipe, i64 {HEADER}
-  %columns.word = ptrtoint ptr %columns to i64
-  %table.words = mul i64 %count, {COLUMN}
-  %nodes.at = add i64 %table.words, {HEADER + COLUMN}
-  %nodes = getelementptr i64, ptr %recipe, i64 %nodes.at
-  %nodes.word = ptrtoint ptr %nodes to i64
-  store i64 0, ptr %columns
-  %known = icmp eq i64 %counted, 0
-  %begin = add i64 %count, 1
-  br label %set
-set:
-  %k = phi i64 [ 0, %entry ], [ %k1, %set.next ]
-  %offset = phi i64 [ %begin, %entry ], [ %offset.next, %set.next ]
-  %k1 = add i64 %k, 1
-  %capacity.at = getelementptr i64, ptr %block, i64 %k1
-  br i1 %known, label %set.known, label %set.next
-set.known:
-  %first = icmp eq i64 %k, 0
-  %of.list = select i1 %first, i64 1, i64 %length
-  store i64 %of.list, ptr %capacity.at
-  br label %set.next
-set.next:
-  %capacity = load i64, ptr %capacity.at
-  %data = getelementptr i64, ptr %block, i64 %offset
-  %triple = mul i64 %k1, {COLUMN}
-  %column = getelementptr i64, ptr %columns, i64 %triple
-  store ptr %data, ptr %column
-  %filled.at = getelementptr i64, ptr %column, i64 1
-  store i64 0, ptr %filled.at
-  %limit.at = getelementptr i64, ptr %column, i64 2
-  store i64 %capacity, ptr %limit.at
-  %offset.next = add i64 %offset, %capacity
-  %set.more = icmp ult i64 %k1, %count
-  br i1 %set.more, label %set, label %walk
+  %is.empty = icmp eq i64 %length, 0
+  br i1 %is.empty, label %other, label %some
+some:
+  br i1 %known, label %make, label %counting
+counting:
+  call void @walk(ptr %given, i64 1, ptr %nodes, ptr %columns, i1 true)
+  %status.1 = load i64, ptr %columns
+  %counted.well = icmp eq i64 %status.1, 0
+  br i1 %counted.well, label %make, label %other
+{loop("make", make, "walk")}
 walk:
-  %called = call i32 @{WALK}(i64 %items.word, i64 1, i64 %nodes.word, i64 %columns.word, i64 %counting)
-  br label %check
-check:
-  %j = phi i64 [ 0, %walk ], [ %j1, %check.next ]
-  %j1 = add i64 %j, 1
-  %word.at = getelementptr i64, ptr %block, i64 %j1
-  %wanted = load i64, ptr %word.at
-  %done.words = mul i64 %j1, {COLUMN}
-  %done.words1 = add i64 %done.words, 1
-  %done.at = getelementptr i64, ptr %columns, i64 %done.words1
-  %done = load i64, ptr %done.at
-  %only = icmp ne i64 %counting, 0
-  br i1 %only, label %tell, label %compare
-tell:
-  store i64 %done, ptr %word.at
-  br label %check.next
-compare:
-  %whole = icmp eq i64 %done, %wanted
-  br i1 %whole, label %check.next, label %differs
-differs:
-  store i64 {FAILED}, ptr %columns
-  br label %check.next
-check.next:
-  %check.more = icmp ult i64 %j1, %count
-  br i1 %check.more, label %check, label %end
-end:
-  %status = load i64, ptr %columns
-  store i64 %status, ptr %block
-  ret i32 0
+  call void @walk(ptr %given, i64 1, ptr %nodes, ptr %columns, i1 false)
+  %status.2 = load i64, ptr %columns
+  %read.well = icmp eq i64 %status.2, 0
+  br i1 %read.well, label %check, label %other
+{loop("check", check, "good")}
+good:
+  %is.alone = icmp ne i64 %alone, 0
+  br i1 %is.alone, label %one, label %all
+one:{column("one.first", "1")}{column("one.column", "2")}{field("one.length", "one.first", 3, "ptr")}
+  call void %drop(ptr %one.length){field("one.array", "one.column", 3, "ptr")}
+  ret ptr %one.array
+all:
+  %tuple = call ptr %new.tuple(i64 %count)
+  %failed = icmp eq ptr %tuple, null
+  br i1 %failed, label %raise, label %give
+{loop("give", give, "given.all")}
+given.all:
+  ret ptr %tuple
+
+other:
+  call void %forget()
+  br label %other.drop
+{loop("other.drop", drop("other.drop"), "nothing")}
+nothing:
+  call void %get(ptr %none)
+  ret ptr %none
+raise:
+  br label %raise.drop
+{loop("raise.drop", drop("raise.drop"), "raised")}
+raised:
+  ret ptr null
 }}
 """
 
 
-def _function(name: str, parameters: tuple[str, ...], text: str) -> Any:
-    """A function that is its text."""
-    params = [tirx.Var(parameter, "int64") for parameter in parameters]
-    block = Block()
-    nothing: Any = tirx.Evaluate(tirx.IntImm("int32", 0))
-    block.emit(tirx.AttrStmt(tirx.IntImm("int32", 0), "pragma_import_llvm", tvm.ir.StringImm(text), nothing))
-    block.emit(tirx.Evaluate(tirx.call_extern("int32", f"{name}_body", *params)))
-    return callable_by_name(tirx.PrimFunc(params, block.stmt(), ret_type=PrimType("int32")), name)
-
-
 def compiled() -> bytes:
     """The shared object."""
-    functions = {
-        WALK: _function(WALK, ("items", "n", "node", "columns", "counting"), walk()),
-        FUNCTION: _function(FUNCTION, ("values", "recipe", "block", "counting"), entry()),
-    }
-    built = pipeline.build(tvm.IRModule(functions))
-    return machine.linked((machine.object_of(built),))
+    return machine.linked((machine.object_of_text(walk() + entry()),))
 
 
 __all__ = ["compiled", "entry", "walk"]

@@ -63,6 +63,14 @@ def object_of(built: Any) -> bytes:
         os.unlink(path)
 
 
+def object_of_text(text: str) -> bytes:
+    """Functions in LLVM's language as a relocatable object file."""
+    with tempfile.NamedTemporaryFile("w", suffix=".ll", prefix="myia_relay.") as file:
+        file.write(text)
+        file.flush()
+        return object_of(tvm_ffi.get_global_func("ffi.Module.load_from_file.ll")(file.name, "ll"))
+
+
 class JustInTime:
     """Code that TVM's loader has put into memory."""
 
