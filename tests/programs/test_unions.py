@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 import pytest
 
-from myia_relay import CompileError, GradError, relay, value_and_grad, vmap
+from myia_relay import CompileError, GradError, grad, relay, value_and_grad, vmap
 from tests.programs.compare import differences
 
 EXECUTORS = ["interpreter", "python", "native"]
@@ -699,3 +699,90 @@ def test_an_array_of_its_own_is_changed_as_an_option(executor):
 
     for c in (True, False):
         assert differences(relay(executor=executor)(own)(np.ones(3), c), own(np.ones(3), c)) == []
+
+
+def product_of_larger(x):
+    s = 1.0
+    for i in range(len(x)):
+        s *= max(x[i], 0.5)
+    return s
+
+
+def hinge(x):
+    s = 0.0
+    for i in range(len(x)):
+        s += max(0.0, 1.0 - x[i])
+    return s
+
+
+def squares_of_positives(x):
+    s = 0.0
+    for i in range(len(x)):
+        d = x[i] if x[i] > 0 else 0.0
+        s += d * d
+    return s
+
+
+def larger_pair(x):
+    s = 0.0
+    t = 0.0
+    for i in range(len(x)):
+        s = max(s, x[i])
+        if s > t:
+            t = s + t
+        if t == s:
+            t -= 0.25
+    return s, t
+
+
+def operators_of_two(x):
+    a, b = max(x[0], 0.5), min(0.25, x[1])
+    return (
+        -a,
+        +a,
+        abs(b),
+        a + b,
+        a - b,
+        a * b,
+        a < b,
+        a >= b,
+        a == a,
+        a + 1,
+        2 * a,
+        a > 0,
+        a / b if b else b,
+        not b,
+        b and 5,
+    )
+
+
+def quotient_of_two(x):
+    return max(x[0], 0.5) / max(x[1], 0.0)
+
+
+WHOSE = [product_of_larger, hinge, squares_of_positives, larger_pair, operators_of_two, quotient_of_two]
+
+
+@pytest.mark.parametrize("executor", EXECUTORS)
+@pytest.mark.parametrize("function", WHOSE)
+def test_arithmetic_on_what_may_be_pythons_or_numpys(function, executor):
+    """Whose number the result is depends on whose the operands are at run time."""
+    compiled = relay(executor=executor)(function)
+    for x in ([-1.0, -3.0, 0.0], [1.0, 3.0, 2.0], [-0.5, 0.5, 0.25]):
+        x = np.array(x)
+        try:
+            want = function(x)
+        except ZeroDivisionError:
+            with pytest.raises(ZeroDivisionError):
+                compiled(x)
+            continue
+        assert not differences(compiled(x), want)
+
+
+def test_such_arithmetic_computes_its_number_once():
+    """A loop carries one number and one bit, and its body has no branch."""
+    for function in (hinge, squares_of_positives):
+        (_, text) = relay(function).source(np.ones(3000)).split("    for ")
+        assert "        if " not in text and "s_0, s_1 = " in text, text
+    np.testing.assert_array_equal(relay(grad(squares_of_positives))(np.array([-1.0, 2.0, 0.5])), [0.0, 4.0, 1.0])
+    np.testing.assert_array_equal(vmap(hinge)(np.array([[2.0, 2.0], [0.0, 3.0]])), [0.0, 1.0])

@@ -7,7 +7,7 @@ becomes a leaf.
 from __future__ import annotations
 
 from ...abstract.families import FieldError
-from ...abstract.types import INT, NONE, Data, List, NoneT, Struct, Type, tuple_of
+from ...abstract.types import INT, NONE, Data, List, NoneT, Scalar, Struct, Type, tuple_of
 from ...ir.node import Graph, Node
 from ...ir.prim import REGISTRY
 from ...prims.ops.control import for_loop, undef
@@ -320,7 +320,11 @@ def has_entry_type(frame: Frame, value: Val) -> bool:
 
 
 def conform_choice(frame, value: Val, treedef: TreeDef, conform) -> list:
-    """The leaves of a value in the form of a tagged union: the tag, then the leaves of every option."""
+    """The leaves of a value in the form of a tagged union: the tag, then the leaves of every option.
+
+    Options that are not given are placeholders. All options of float64 but known numbers hold the same number, so that
+    arithmetic on Python's and NumPy's floats needs no selection (`unions.as_one_float`).
+    """
     tag_treedef, *option_treedefs = treedef.parts
     nodes: list = []
     if isinstance(value, TaggedUnion):
@@ -341,12 +345,22 @@ def conform_choice(frame, value: Val, treedef: TreeDef, conform) -> list:
         place = place_of(option_treedefs, tree_structure(value, capture=frame.captured))
         tag, given = frame.constant(place), {place: value}
     nodes.append(tag.node)
+    floats = [v.node for k, v in given.items() if isinstance(v, Dyn) and _is_double(option_treedefs[k])]
     for index, option in enumerate(option_treedefs):
         if index in given:
             nodes.extend(conform(frame, given[index], option))
+        elif floats and option.tag == "dyn" and _is_double(option):
+            attrs = {"dtype": option.info.dtype, "weak": option.info.weak}
+            nodes.append(frame.builder.emit(REGISTRY["cast"], (floats[0],), attrs))
         else:
             nodes.extend(frame.builder.emit(undef, (), {"type": leaf.info}) for leaf in option.leaves())
     return nodes
+
+
+def _is_double(option: TreeDef) -> bool:
+    """Whether an option of a union is a number of float64, perhaps one that is known."""
+    t = option.info if option.tag == "dyn" else option.info.type if option.tag == "const" else None
+    return isinstance(t, Scalar) and t.dtype == "float64"
 
 
 def _merged(frame: Frame, tag: Dyn, options: list[tuple[int, Val]], treedef: TreeDef, conform) -> Val:

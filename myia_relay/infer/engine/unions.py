@@ -9,9 +9,12 @@ there, at run time, as in CPython.
 
 from __future__ import annotations
 
-from ...abstract.types import Array, Scalar
-from ...ir.node import Apply, Constant
+from typing import Any
+
+from ...abstract.types import FLOAT, Array, Scalar
+from ...ir.node import Apply, Constant, Node
 from ...ir.prim import REGISTRY
+from ...prims.api.operators import OPERATORS
 from ...prims.ops.control import undef
 from ...utils.errors import CompileError
 from ..values.kinds import are_leaves
@@ -173,13 +176,18 @@ async def single_float(engine: Engine, frame: Frame, value: Val) -> Val:
     return await dispatch(engine, frame, value, cast, None, frame.builder.origin)
 
 
-def merged(frame: Frame, values: list[Val]) -> list[Val]:
+def merged(frame: Frame, values: list[Val], always_numpy: bool = False) -> list[Val]:
     """Replace unions of a Python float and a NumPy float of one dtype in values by one NumPy float, without a branch.
 
     For NumPy functions and arithmetic. If all other operands are NumPy's and of that dtype, both options give the same result.
+
+    Args:
+        frame: where the operation is.
+        values: its operands.
+        always_numpy: whether the result is NumPy's also where all operands are Python's.
     """
     others = [v for v in values if not isinstance(v, TaggedUnion)]
-    if len(others) == len(values) or not are_leaves(others):
+    if len(others) == len(values) or not are_leaves(others) or not (others or always_numpy):
         return values
     floats = [o for v in values if isinstance(v, TaggedUnion) for o in v.options]
     if not are_leaves(floats) or not all(isinstance(o.type, Scalar) and o.type.is_float for o in floats):
@@ -193,24 +201,96 @@ def merged(frame: Frame, values: list[Val]) -> list[Val]:
     return [as_one_float(frame, v) if isinstance(v, TaggedUnion) else v for v in values]
 
 
-def as_one_float(frame: Frame, choice: TaggedUnion) -> Dyn:
-    """A union of floats of one dtype as a NumPy float."""
+ALIKE = frozenset(
+    f"{i}{name}" for name in ("add", "sub", "mul", "neg", "pos", "lt", "le", "gt", "ge", "eq", "ne") for i in ("", "i")
+)
+"""Operators of two floats whose value does not depend on whose they are, and that never raise."""
+COMPARISONS = frozenset(("lt", "le", "gt", "ge", "eq", "ne"))
+
+
+def with_one_value(frame: Frame, fn: Any, values: list[Val]) -> TaggedUnion | None:
+    """An operator on floats that may be Python's or NumPy's, without a branch: its value is computed once.
+
+        max(a, b) * max(c, d)  =>  the product, as NumPy's float where one of the operands is
+
+    Returns:
+        None where an operand is something else, or the operator depends on whose numbers they are: a quotient of Python's
+        floats raises, and Python compares floats with large ints exactly.
+    """
+    name = getattr(fn, "__name__", "").strip("_")
+    module = getattr(fn, "__module__", None)
+    if not (module == "_operator" and name in ALIKE or fn is abs):
+        return None
+
+    def emit(primitive: str, *nodes: Node) -> Node:
+        return frame.builder.emit(REGISTRY[primitive], nodes)
+
+    whose: list[Node] = []  # for each union, 1 where it is NumPy's
+    operands: list[Dyn] = []
+    for value in values:
+        if isinstance(value, TaggedUnion):
+            options = value.options
+            if not are_leaves(options) or not all(
+                isinstance(o.type, Scalar) and o.type.dtype == "float64" for o in options
+            ):
+                return None
+            if len(options) > 2 or options[0].type.weak == options[1].type.weak:
+                return None
+            if not any(value is other for other in values[: len(operands)]):
+                one = frame.constant(1).node
+                whose.append(value.tag.node if options[0].type.weak else emit("bitwise_xor", value.tag.node, one))
+            operands.append(as_one_float(frame, value, weak=True))
+            continue
+        if not isinstance(value, Dyn) or not isinstance(value.type, Scalar) or not value.type.weak:
+            return None
+        exact = value.known and abs(value.known_value) <= 2**53
+        if value.type.dtype not in ("float64", "int64") or name in COMPARISONS and value.type != FLOAT and not exact:
+            return None
+        operands.append(value)
+    result = OPERATORS[fn](frame.builder, *[frame.var(v) for v in operands]).node
+    is_numpy, *rest = whose
+    for other in rest:
+        is_numpy = emit("bitwise_or", is_numpy, other)
+    return either_float(frame, is_numpy, result)
+
+
+def is_option(frame: Frame, choice: TaggedUnion, number: int) -> Node:
+    """Whether a union is this option at run time."""
+    which = choice.tag.node
+    if (
+        number == 1
+        and isinstance(which, Apply)
+        and which.fn is REGISTRY["where"]
+        and all(isinstance(a, Constant) and a.value == want for a, want in zip(which.args[1:], (1, 0), strict=True))
+    ):  # a comparison converted to an int
+        return which.args[0]
+    return frame.builder.emit(REGISTRY["eq"], (which, frame.constant(number).node))
+
+
+def as_one_float(frame: Frame, choice: TaggedUnion, weak: bool = False) -> Dyn:
+    """A union of floats of one dtype as a NumPy float, or as a Python float.
+
+    Options of float64 hold the same number, whichever it is (`conform_choice`): no selection is needed, unless all are known.
+    """
 
     def emit(name: str, *nodes, **attrs):
         return frame.builder.emit(REGISTRY[name], nodes, attrs)
 
     assert are_leaves(choice.options)
     dtype = choice.options[0].type.dtype
-    *nodes, result = [emit("cast", o.node, dtype=dtype, weak=False) for o in choice.options]
-    which = choice.tag.node
-    if (
-        len(nodes) == 1
-        and isinstance(which, Apply)
-        and which.fn is REGISTRY["where"]
-        and all(isinstance(a, Constant) and a.value == want for a, want in zip(which.args[1:], (1, 0), strict=True))
-    ):  # the tag of `max` is a comparison converted to an int
-        return Dyn(emit("where", which.args[0], result, nodes[0]))
+    *nodes, result = [emit("cast", o.node, dtype=dtype, weak=weak) for o in choice.options]
+    same = [o.node for o in choice.options if not isinstance(o.node, Constant)]
+    if dtype == "float64" and same:
+        return Dyn(emit("cast", same[0], dtype=dtype, weak=weak))
     for tag, node in enumerate(nodes):
-        here = emit("eq", which, frame.constant(tag).node)
-        result = emit("where", here, node, result)
+        result = emit("where", is_option(frame, choice, tag), node, result)
     return Dyn(result)
+
+
+def either_float(frame: Frame, whose: Node, value: Node) -> TaggedUnion:
+    """A number of float64 as Python's where `whose` is 0, and as NumPy's where it is 1."""
+
+    def option(weak: bool) -> Dyn:
+        return Dyn(frame.builder.emit(REGISTRY["cast"], (value,), {"dtype": value.type.dtype, "weak": weak}))
+
+    return TaggedUnion(Dyn(whose), (option(True), option(False)))

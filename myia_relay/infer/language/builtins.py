@@ -22,7 +22,7 @@ from ..engine.branches import branch
 from ..engine.conflicts import refuse_shared
 from ..engine.engine import Engine
 from ..engine.frames import Frame, raising, reach
-from ..engine.unions import each_option, nested_choice, without_choices
+from ..engine.unions import each_option, either_float, nested_choice, without_choices
 from ..objects import data, list_methods, lists
 from ..objects.advice import cannot_be_compiled
 from ..objects.arithmetic import arithmetic
@@ -474,6 +474,13 @@ def _extreme(name: str):
         if takes_second.known:
             return b if takes_second.known_value else a
 
+        if a.type.dtype == b.type.dtype == "float64":
+            plain = [
+                frame.builder.emit(REGISTRY["cast"], (v.node,), {"dtype": "float64", "weak": True}) for v in (b, a)
+            ]
+            value = frame.builder.emit(REGISTRY["where"], (takes_second.node, *plain))
+            whose = [frame.constant(int(not v.type.weak)).node for v in (b, a)]
+            return either_float(frame, frame.builder.emit(REGISTRY["where"], (takes_second.node, *whose)), value)
         one, zero = frame.constant(1), frame.constant(0)
         tag = frame.builder.emit(REGISTRY["where"], (takes_second.node, one.node, zero.node))
         return TaggedUnion(Dyn(tag), (a, b))

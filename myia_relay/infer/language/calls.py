@@ -42,7 +42,7 @@ from ..engine.drift import require_numbered
 from ..engine.engine import IN_PLACE, Ambient, Engine
 from ..engine.frames import Frame, Turn, emit, parameter_key, reach, shares
 from ..engine.iterators import refuse_captured
-from ..engine.unions import dispatch, first_choice, merged, without_choices
+from ..engine.unions import dispatch, first_choice, merged, with_one_value, without_choices
 from ..objects import data
 from ..objects.advice import SYMBOLS, cannot_be_compiled, has_advice, is_known_foreign, is_of_library
 from ..objects.attributes import METHODS_OF_REFS
@@ -115,8 +115,10 @@ async def call_value(engine: Engine, frame: Frame, fn: Val, args, kwargs, origin
         args = [await plain(engine, frame, a, site) for a in args]
         kwargs = {k: await plain(engine, frame, a, site) for k, a in kwargs.items()}
     position = first_choice([*args, *kwargs.values()])
-    if position is not None and not kwargs and is_numeric(fn):
-        position = first_choice(args := merged(frame, list(args)))
+    if position is not None and not kwargs and isinstance(fn, Static) and is_numeric(fn):
+        position = first_choice(args := merged(frame, list(args), isinstance(fn.value, np.ufunc)))
+        if position is not None and (result := with_one_value(frame, fn.value, args)) is not None:
+            return result
     if position is not None and not takes_choices(fn):
         names = list(kwargs)
 
@@ -161,12 +163,10 @@ async def call_value(engine: Engine, frame: Frame, fn: Val, args, kwargs, origin
     raise TypeError_(f"{describe(fn)} is not callable")
 
 
-def is_numeric(fn: Val) -> bool:
+def is_numeric(fn: Static) -> bool:
     """Whether a callable is arithmetic, a comparison or a NumPy function, which do not depend on the class of a number."""
-    if not isinstance(fn, Static):
-        return False
     module = getattr(fn.value, "__module__", None)
-    arithmetic = module == "_operator" and fn.value.__name__.strip("_") in SYMBOLS
+    arithmetic = module == "_operator" and fn.value.__name__.strip("_") in SYMBOLS or fn.value is abs
     return arithmetic or (isinstance(fn.value, np.ufunc) and lookup(IMPLEMENTATIONS, fn.value) is not None)
 
 

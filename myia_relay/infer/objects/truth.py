@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 
+from ...abstract.types import Scalar
 from ...ir.node import Constant
+from ...ir.prim import REGISTRY
 from ...prims.api.operators import truth as numeric_truth
 from ...utils.errors import TypeError_
 from ..engine.engine import Engine
 from ..engine.frames import Frame, emit
-from ..engine.unions import dispatch
-from ..values.kinds import is_data, is_run_time, possible
+from ..engine.unions import dispatch, is_option
+from ..values.kinds import are_leaves, is_data, is_run_time, possible
 from ..values.protocols import is_dataclass, truth_method
 from ..values.treedef import describe
 from ..values.values import Bound, ClosureVal, Dyn, Iter, Seq, Static, TaggedUnion, Val
@@ -56,6 +60,8 @@ async def truth(engine: Engine, frame: Frame, value: Val) -> Dyn | bool:
     if isinstance(value, Iter):
         return True if value.is_iterator else await truth(engine, frame, value.parts[0])
     if isinstance(value, TaggedUnion):
+        if are_leaves(value.options) and all(isinstance(o.type, Scalar) for o in value.options):
+            return _of_numbers(frame, value, value.options)
 
         async def of_option(region: Frame, option: Val) -> Val:
             part = await truth(engine, region, option)
@@ -67,3 +73,12 @@ async def truth(engine: Engine, frame: Frame, value: Val) -> Dyn | bool:
     if isinstance(value, Bound):
         raise TypeError_("a method has no truth value; call it, with () behind its name")
     raise TypeError_(f"{describe(value)} has no truth value")
+
+
+def _of_numbers(frame: Frame, choice: TaggedUnion, options: Sequence[Dyn]) -> Dyn:
+    """The truth value of a union of numbers, each of which has one: a selection instead of a branch."""
+    *others, result = [numeric_truth(frame.builder, frame.var(o)).node for o in options]
+    for number, node in enumerate(others):
+        if node is not result:
+            result = frame.builder.emit(REGISTRY["where"], (is_option(frame, choice, number), node, result))
+    return Dyn(result)

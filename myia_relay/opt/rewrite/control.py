@@ -5,9 +5,10 @@ For `cond`, `while_loop` and `for_loop`, in one walk:
 - constants among the operands move inside; an operand given twice is given once; structures are passed as their parts;
 - operands that no graph reads are dropped;
 - results that are never used are dropped; a result that is the same operand, or the same constant, on both branches is
-  replaced by it;
+  replaced by it; one that is a constant integer on each, such as the tag of a union, is selected by the condition;
 - a carried value that the body returns unchanged becomes a loop constant; one that only feeds itself, perhaps through
-  inner loops, is dropped (so a tape disappears from both loops when what is popped is never read);
+  inner loops, is dropped (so a tape disappears from both loops when what is popped is never read); one that is always another
+  one, converted, is that (options of a union that hold the same number);
 - a loop that does not run is replaced by its initial values, one that runs once by its body.
 
 Each replacement keeps the types outside: the old result is assembled again from parts, with `undef` for what was
@@ -20,12 +21,13 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from ...abstract.types import Struct, Type, tuple_of
+from ...abstract.types import Scalar, Struct, Type, tuple_of
 from ...ir.build import Builder, as_type
 from ...ir.node import Apply, Constant, Graph, Node, Parameter, applied
 from ...ir.prim import REGISTRY, Primitive
 from ...ir.rewrite import Effects, Rewriter, drop_dead, emit_like, lookup
 from ..analysis.control import output_parts, read_parameters, taken_parts
+from .rules import same_number
 
 Path = tuple[int, ...]
 
@@ -179,6 +181,8 @@ def thin_cond(p: _Thin, b: Builder, node: Apply, args, attrs, used: set[int] | N
         if len(both) == len(branches):
             for path in keep:
                 same = _same_on_both(branches, [o[path[0]] for o in both], args[1:])
+                if same is None:
+                    same = _selected(b, args[0], [o[path[0]] for o in both])
                 if same is not None:
                     outer[path] = same
     keep = [path for path in keep if path not in outer]
@@ -233,6 +237,13 @@ def _same_on_both(branches, outs: list[Node], operands) -> Node | None:
     return seen[0] if seen else None
 
 
+def _selected(b: Builder, condition: Node, outs: list[Node]) -> Node | None:
+    """A result that is a constant integer on each branch, without a branch; None for any other."""
+    if not all(isinstance(o, Constant) and isinstance(o.type, Scalar) and o.type.dtype == "int64" for o in outs):
+        return None
+    return b.emit(REGISTRY["where"], (condition, *outs))
+
+
 def thin_loop(p: _Thin, b: Builder, node: Apply, args, attrs, used: set[int] | None) -> Node | None:
     """A loop with fewer operands; None if nothing can be dropped."""
     counted = node.fn.name == "for_loop"
@@ -266,7 +277,8 @@ def thin_loop(p: _Thin, b: Builder, node: Apply, args, attrs, used: set[int] | N
             i for i in range(n) if i not in used and i not in fixed and _own_rows(body, bounds, carried[i], outs[i])
         ]
     live = _live_carried(p, graphs, first, n, outs, used)
-    moving = [i for i in range(n) if i in live and i not in fixed]
+    twins = _twins(init, outs, live.difference(fixed))
+    moving = [i for i in range(n) if i in live and i not in fixed and i not in twins]
     read = {i for g in graphs for i, x in enumerate(g.params) if x in read_parameters(g, but=body.output)}
     read |= {first + i for i in range(n) if any(outs[j] is carried[i] for j in range(n) if j != i)}
     read |= {i for i, x in enumerate(body.params[first + n :], first + n) if any(o is x for o in outs)}
@@ -289,7 +301,9 @@ def thin_loop(p: _Thin, b: Builder, node: Apply, args, attrs, used: set[int] | N
             params: list[Node] = [new.add_parameter(name, a.type) for name, a in zip(inputs.names, inputs.args)]
             values.update(zip(places, inputs.enter(graph, inner, params)))
             for i in range(n):
-                if first + i not in values:
+                if i in twins:
+                    values[first + i] = _converted(inner, values[first + twins[i]], outs[i].type)
+                elif first + i not in values:
                     values[first + i] = undef(inner, init[i].type)
             env = copy_into(inner, graph, [values[i] for i in range(len(graph.params))])
             if graph is body:
@@ -307,9 +321,50 @@ def thin_loop(p: _Thin, b: Builder, node: Apply, args, attrs, used: set[int] | N
     for i in range(n):
         if result is not None and i in moving:
             parts.append(take(b, result, (moving.index(i),)))
+        elif result is not None and i in twins:
+            parts.append(_converted(b, take(b, result, (moving.index(twins[i]),)), outs[i].type))
         else:
             parts.append(init[i] if i in fixed else undef(b, init[i].type))
     return assemble_flat(b, node.type, parts)
+
+
+def _twins(init: Sequence[Node], outs: Sequence[Node], live: set[int]) -> dict[int, int]:
+    """Carried numbers that differ from other ones in whose they are only, Python's or NumPy's, with the others."""
+    twins: dict[int, int] = {}
+    first: dict[Node, int] = {}
+    for i in sorted(i for i in live if isinstance(outs[i].type, Scalar)):
+        j = first.setdefault(_number(outs[i]), i)
+        if i != j and _is_same(_number(init[i]), _number(init[j])):
+            twins[i] = j
+    return twins
+
+
+def _converted(b: Builder, node: Node, t: Scalar) -> Node:
+    return b.emit(REGISTRY["cast"], (node,), {"dtype": t.dtype, "weak": t.weak})
+
+
+def _number(node: Node) -> Node:
+    """What a conversion between Python's and NumPy's numbers of one dtype converts."""
+    while (
+        isinstance(node, Apply)
+        and applied(node) == "cast"
+        and isinstance(node.type, Scalar)
+        and isinstance(node.args[0].type, Scalar)
+        and node.type.dtype == node.args[0].type.dtype
+    ):
+        node = node.args[0]
+    return node
+
+
+def _is_same(a: Node, b: Node) -> bool:
+    if (
+        isinstance(a, Constant)
+        and isinstance(b, Constant)
+        and isinstance(a.type, Scalar)
+        and isinstance(b.type, Scalar)
+    ):
+        return a.type.dtype == b.type.dtype and same_number(a.value, b.value)
+    return a is b
 
 
 def _own_rows(body: Graph, bounds, param: Node, out: Node) -> bool:
