@@ -328,7 +328,8 @@ class Relay(Inspectable, Remade):
                 setattr(self, choice, less)
                 try:
                     leaves: list = []
-                    if self._signature(args, kwargs, leaves, structural)[0] != key and len(leaves) <= MOST_LEAVES:
+                    new, treedefs, _ = self._signature(args, kwargs, leaves, structural)
+                    if new != key and len(leaves) + sum(t.texts() for t in treedefs) <= MOST_LEAVES:
                         self._misses -= 1  # it is still one compilation
                         return self._compiled(args, kwargs, structural)
                 except CompileError:

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from .abstract.families import check_tree
-from .abstract.structures import to_python
+from .abstract.structures import leaving
 from .abstract.types import Array, Data, List, Ref, Struct, tuple_of
 from .infer.arguments.arguments import python_value
 from .infer.engine.program import Program
@@ -231,10 +231,9 @@ def finisher(compiled: Compiled) -> Callable[[list], Any] | None:
 
     if plain:
         if result.tag == "dyn":
+            info = result.info
             return (
-                (lambda leaves: to_python(run(*leaves)))
-                if isinstance(result.info, List)
-                else lambda leaves: run(*leaves)
+                (lambda leaves: leaving(run(*leaves), info)) if isinstance(info, List) else lambda leaves: run(*leaves)
             )
         plain = all(p.tag == "dyn" and not isinstance(p.info, List) for p in result.parts)
         if result.tag == "seq" and not isinstance(result.info, List) and plain and len(result.parts) > 1:

@@ -25,7 +25,8 @@ import numpy as np
 
 from ..utils.collector import resting
 from .reading import read_numbers
-from .types import NONE, Array, List, Scalar, Str, Struct, Type, Undefined, tuple_of
+from .types import INT, NONE, Array, List, Scalar, Struct, Type, Undefined, tuple_of
+from .words import STRING, codes_of
 
 VERSION = 2  # of marshal's format: floats in eight bytes, and nothing refers to what was before
 HEADER = 5  # bytes of a list or tuple: the class, and how many entries
@@ -59,7 +60,7 @@ class ListColumn:
         type: their common type.
         data: of numbers an array (n,); of a `Struct` the columns of its parts; of a `List` the array of all lengths and the column
             of all entries, one list behind the other (its type is `Undefined` where there is none); of arrays of one shape an
-            array (n, *shape); of strings the list itself; of None nothing.
+            array (n, *shape); of strings the column of their codes (`words`); of None nothing.
     """
 
     type: Type
@@ -162,7 +163,7 @@ def _column(values: list) -> ListColumn:
     if first is None:
         return ListColumn(NONE, None)
     if kind is str:
-        return ListColumn(Str(), values)
+        return ListColumn(STRING, (ListColumn(INT, codes_of(values)),))
     if kind is list:
         return _rows(values)
     if kind is np.ndarray:

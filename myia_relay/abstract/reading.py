@@ -27,9 +27,10 @@ from typing import Any
 import numpy as np
 
 from .types import List, NoneT, Scalar, Struct, Type, holds
+from .words import CODES, STRING, held, intern, is_word
 
 FUNCTION = "__myia_relay_read"
-WORDS, INTS, BOOLS, NOTHING, LIST, TUPLE, DICT, ATTRIBUTES = range(8)  # kinds of nodes
+WORDS, INTS, BOOLS, NOTHING, LIST, TUPLE, DICT, ATTRIBUTES, TEXTS = range(9)  # kinds of nodes
 FAILED = 1  # the status of a walk that found something else
 TUPLE_ITEMS = tuple.__basicsize__  # bytes from a tuple's beginning to its entries
 REST = 5  # words of a node before what depends on its kind: kind, class, column or number of parts, two functions
@@ -41,11 +42,19 @@ COLUMN = 4  # words of a column, after as many for the status: address, numbers 
 ARRAY_DATA = 2  # words of an array of NumPy's before the address of its data
 RECIPES = 4  # of lists whose first entries have one class
 
+TRIES = 3  # walks through strings: the first may find new ones, and another thread may have taken its list of them
+UNKNOWN = -1  # in the place of the code of a string that has none
+
 _KINDS = {float: WORDS, int: INTS, bool: BOOLS}
 _CLASSES = {"float64": float, "int64": int, "bool": bool}
-_DTYPES = {WORDS: np.dtype(np.float64), INTS: np.dtype(np.int64), BOOLS: np.dtype(np.bool_), LIST: np.dtype(np.int64)}
+_DTYPES = {
+    WORDS: np.dtype(np.float64),
+    BOOLS: np.dtype(np.bool_),
+    **dict.fromkeys((INTS, LIST, TEXTS), np.dtype(np.int64)),
+}
 _method: Callable[[np.ndarray], Callable[[list], Any]] | None = None  # what makes the function for a recipe's words
 _known: dict[type, list[Recipe]] = {}
+_missing: list[str] = []  # strings that a walk found and that have no codes
 
 
 @dataclass(eq=False)
@@ -64,6 +73,28 @@ class Recipe:
     columns: Callable[[Any], Any]
     alone: bool
     kept: list[Any] = field(repr=False)
+
+
+def _with_texts(columns: Callable[[Any], Any], places: list[int]) -> Callable[[Any], Any]:
+    """The function of a recipe with strings: what it reads has a code for each, also for strings that it meets first.
+
+    Args:
+        columns: writes `UNKNOWN` for strings that have no codes yet, and puts them into `_missing`.
+        places: which of its columns are of strings.
+    """
+
+    def read(values: Any) -> Any:
+        for _ in range(TRIES):
+            found = columns(values)
+            if found is None:
+                return None
+            if not any((held(found[k]) == UNKNOWN).any() for k in places):
+                return found
+            intern(_missing[:])
+            _missing.clear()
+        return None
+
+    return read
 
 
 def read(values: list) -> tuple[List, tuple[np.ndarray, ...]] | None:
@@ -97,9 +128,11 @@ def note(t: List, values: list) -> None:
     """
     if _method is None or not readable(t):
         return
+    recipes = _known.setdefault(type(values[0]), [])
+    if any(recipe.type == t for recipe in recipes):  # it met a string that it did not know
+        return
     recipe = _Nodes().recipe(t, values)
     if recipe is not None:
-        recipes = _known.setdefault(type(values[0]), [])
         recipes.insert(0, recipe)
         del recipes[RECIPES:]
 
@@ -152,7 +185,9 @@ class _Nodes:
         head = [len(self.kinds), int(self.lists > 1), int(alone), *_needed()]
         words = np.array([*head, *dtypes, *table, *self.words], np.int64)
         assert _method is not None
-        return Recipe(t, _method(words), alone, [*self.kept, words])
+        read = _method(words)
+        places = [k for k, kind in enumerate(self.kinds) if kind == TEXTS]
+        return Recipe(t, _with_texts(read, places) if places else read, alone, [*self.kept, words])
 
     def node(self, t: Type, examples: Iterator[Any]) -> int:
         """Writes the node of a type, and of what is inside; its place is returned.
@@ -183,6 +218,10 @@ class _Nodes:
 
         if isinstance(t, NoneT):
             head(NOTHING, 0)
+        elif is_word(t):
+            self.kinds.append(TEXTS)
+            head(TEXTS, COLUMN * len(self.kinds), "PyDict_GetItemWithError", "PyLong_AsLongLong")
+            self.words += [id(CODES), id(_missing), _address("PyList_Append")]
         elif isinstance(t, Scalar):
             column(_KINDS[_CLASSES[t.dtype]])
             if cls is bool:
@@ -348,11 +387,20 @@ def _reads_rightly() -> bool:
     if any(read_numbers(values, int) is not None for values in ([1, 2**63], [1, True], [])):
         return False
     whole, real, truth = Scalar("int64", True), Scalar("float64", True), Scalar("bool", True)
-    rows = [({"a": 1, "b": (2.5, True)}, [3]), ({"a": 4, "b": (5.5, False)}, [])]
-    record = Struct("dict", (whole, Struct("tuple", (real, truth))), ("a", "b"))
+    rows = [({"a": 1, "b": (2.5, True, "")}, [3]), ({"a": 4, "b": (5.5, False, "a")}, [])]
+    intern(("", "a"))
+    record = Struct("dict", (whole, Struct("tuple", (real, truth, STRING))), ("a", "b"))
     recipe = _Nodes().recipe(List(Struct("tuple", (record, List(whole)))), rows)
     found = None if recipe is None else recipe.columns(rows)
-    return found is not None and [c.tolist() for c in found] == [[2], [1, 4], [2.5, 5.5], [True, False], [1, 0], [3]]
+    return found is not None and [c.tolist() for c in found] == [
+        [2],
+        [1, 4],
+        [2.5, 5.5],
+        [True, False],
+        [0, CODES["a"]],
+        [1, 0],
+        [3],
+    ]
 
 
 __all__ = ["FUNCTION", "Recipe", "in_use", "note", "read", "read_numbers", "reader", "supported", "use"]

@@ -11,11 +11,20 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from .types import Struct
+from .types import List, Struct, Type
 
 
 def rebuild(type: Struct, elems):
     """The Python value of a structure type with these parts."""
+    if type.kind == "record":
+        outside = getattr(type.cls, "__relay_rebuild__", None)  # a class of ours stands for one of Python's or NumPy's
+        if outside is not None:
+            return outside(*elems)
+    return inside(type, elems)
+
+
+def inside(type: Struct, elems):
+    """The value of a structure type with these parts in executors that are written in Python: a class of ours stays what it is."""
     if type.kind == "list":
         return list(elems)
     if type.kind == "dict":
@@ -23,9 +32,6 @@ def rebuild(type: Struct, elems):
     if type.kind == "record":
         if issubclass(type.cls, tuple):
             return type.cls(*elems)
-        outside = getattr(type.cls, "__relay_rebuild__", None)  # a class of ours stands for one of NumPy's
-        if outside is not None:
-            return outside(*elems)
         # `__init__` may refuse or change what it is given; a record that was taken apart is put together as it was.
         record = object.__new__(type.cls)
         for name, value in zip(type.fields, elems, strict=True):
@@ -96,10 +102,28 @@ class Items:
 
 
 def to_python(value: Any) -> Any:
-    """A list, and whatever is made of lists, as Python has it."""
+    """A list, and whatever is made of lists, as it is shown."""
     if isinstance(value, Items):
         return [to_python(v) for v in value.read()]
     if isinstance(value, tuple) and any(isinstance(v, Items) for v in value):
         parts = [to_python(v) for v in value]
         return type(value)(*parts) if hasattr(value, "_fields") else tuple(parts)
     return value
+
+
+def leaving(value: Any, t: Type) -> Any:
+    """A list of an executor that is written in Python as Python has it: lists in it too, and what classes of ours stand for."""
+    if isinstance(value, Items):
+        assert isinstance(t, List)
+        entries = value.read()
+        return [leaving(v, t.elem) for v in entries] if _stands_for(t.elem) else list(entries)
+    if isinstance(t, Struct) and _stands_for(t):
+        return rebuild(t, [leaving(part(value, t, k), e) for k, e in enumerate(t.elems)])
+    return value
+
+
+def _stands_for(t: Type) -> bool:
+    """Whether values of a type are other ones outside."""
+    if isinstance(t, Struct):
+        return hasattr(t.cls, "__relay_rebuild__") or any(map(_stands_for, t.elems))
+    return isinstance(t, List)

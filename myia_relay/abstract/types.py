@@ -105,6 +105,8 @@ class Struct(Type):
             return f"({', '.join(map(str, self.elems))}{',' if len(self.elems) == 1 else ''})"
         if self.kind == "list":
             return f"[{', '.join(map(str, self.elems))}]"
+        if shown := getattr(self.cls, "__relay_name__", None):
+            return shown  # what the class stands for
         pairs = ", ".join(f"{k}: {v}" for k, v in zip(self.fields, self.elems, strict=False))
         if self.kind == "dict":
             return "{" + pairs + "}"

@@ -18,7 +18,7 @@ import numpy as np
 
 from ..abstract.bind import bind_symbols, dims_in, has_dims, substitute
 from ..abstract.dims import is_known, is_run_time, run_time_symbols, symbols
-from ..abstract.structures import Items, part, rebuild
+from ..abstract.structures import Items, inside, part
 from ..abstract.types import Array, List, numpy_dtype
 from ..ir.build import as_type, placeholder
 from ..ir.node import Apply, Constant, Graph, Node
@@ -432,7 +432,7 @@ def _get_item(m: Machine, node: Apply, inputs):
 
 def _make_struct(m: Machine, node: Apply, inputs):
     type = node.attrs["type"]
-    return lambda s: rebuild(type, [s[i] for i in inputs])
+    return lambda s: inside(type, [s[i] for i in inputs])
 
 
 def _dim_size(m: Machine, node: Apply, inputs):

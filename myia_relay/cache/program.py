@@ -14,7 +14,8 @@ from typing import Any
 
 import numpy as np
 
-from ..abstract.types import Data, List, Struct, Type
+from ..abstract.types import INT, Data, List, Struct, Type
+from ..abstract.words import constant, constants
 from ..backend.native import format
 from ..backend.native.elf import payload_of
 from ..backend.native.entry import Entry
@@ -23,6 +24,8 @@ from ..backend.native.library import Library
 from ..infer.engine.dependencies import Dependency, Hidden, code_of, content, type_of_hidden
 from ..infer.engine.program import ArgumentChange, Program
 from ..infer.values.treedef import ConstInfo, Identity, TreeDef
+from ..ir.node import Constant, Graph
+from ..ir.walk import graphs_reachable
 from ..pipeline import Compiled
 from .describe import describe
 from .paths import Paths
@@ -288,10 +291,20 @@ def pack(compiled: Compiled, name: str, extra: dict[str, Any], dependencies: lis
         "changes": [[c.position, c.name, c.plan, c.results] for c in compiled.program.changes],
         "dependencies": dependencies,
         "hidden": hidden,
+        "words": _words(compiled.program.graph),
         **extra,
     }
     blobs += description.pop("arrays", [])
     return machine.linked(native.code, _payload(description, blobs))
+
+
+def _words(graph: Graph) -> list[str]:
+    """The strings whose codes are constants of a program."""
+    codes: set[int] = set()
+    for g in graphs_reachable(graph):
+        used = [g.output, *(a for node in g.nodes for a in node.args)]
+        codes.update(a.value for a in used if isinstance(a, Constant) and a.type == INT)
+    return sorted(text for code in codes if (text := constants.get(code)))
 
 
 def _payload(description: dict[str, Any], blobs: list[np.ndarray]) -> bytes:
@@ -357,6 +370,8 @@ def program_of(
         Unportable: a class that it needs is not here.
         OSError, ImportError: the code cannot be loaded.
     """
+    for text in description["words"]:
+        constant(text)
     signature = format.decode_signature(description["signature"], arrays)
     entry = Entry(Library(file, signature.needs), signature)
     hidden = [Hidden(dependencies[k], None) for k in description["hidden"]]

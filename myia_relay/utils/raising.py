@@ -74,6 +74,10 @@ def exception_argument(parts, values) -> Any:
 
 def make_exception(exception: type[BaseException], message: Any) -> BaseException:
     """The exception that `raise exception(message)` makes; where the message is None, `raise exception`."""
+    if (
+        getattr(type(message), "__relay_name__", None) == "str"
+    ):  # what stands for a string in an executor written in Python
+        message = str(message)
     return exception() if message is None else exception(message)
 
 

@@ -15,8 +15,8 @@ from ...abstract.declared import Constructed
 from ...abstract.dims import symbol
 from ...abstract.disassembly import Uneven, numbers
 from ...abstract.families import annotation_type, family_of
+from ...abstract.structures import leaving
 from ...abstract.structures import rebuild as rebuild_value
-from ...abstract.structures import to_python
 from ...abstract.types import NONE, Array, Data, List, Scalar, Struct
 from ...ir.build import Builder, type_of_constant
 from ...library.complex_numbers import Complex
@@ -478,7 +478,7 @@ def python_value(treedef: TreeDef, leaves: Iterator):
     """
     tag, info = treedef.tag, treedef.info
     if tag == "dyn":
-        return to_python(next(leaves)) if isinstance(info, List) else next(leaves)
+        return leaving(next(leaves), info) if isinstance(info, List) else next(leaves)
     if tag == "listed":
         return next(leaves).tolist()
     if tag == "static":

@@ -75,7 +75,7 @@ _NUMBERS = frozenset((int, float, bool))
 def _may_be_data(entry: Any) -> bool:
     """Whether an entry consists of numbers, lists and records, as far as its first parts tell: arrays are not touched then."""
     kind = type(entry)
-    if kind in _NUMBERS or entry is None:
+    if kind in _NUMBERS or kind is str or entry is None:
         return True
     if kind is list:
         return not entry or _may_be_data(entry[0])

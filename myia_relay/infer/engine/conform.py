@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from ...abstract.families import FieldError
 from ...abstract.types import INT, NONE, Data, List, NoneT, Scalar, Struct, Type, tuple_of
+from ...abstract.words import constant
 from ...ir.node import Graph, Node
 from ...ir.prim import REGISTRY
 from ...prims.ops.control import for_loop, undef
@@ -17,8 +18,10 @@ from ...utils.errors import InternalError, TypeError_
 from ..values.functions import FunctionFamily
 from ..values.sizes import hide_sizes, pack_array
 from ..values.treedef import (
+    WORDS,
     Mismatch,
     TreeDef,
+    as_entry,
     entries_of,
     from_type,
     is_function,
@@ -85,6 +88,8 @@ def conform(frame: Frame, value: Val, treedef: TreeDef) -> list[Node]:
                 if isinstance(treedef.info, Data)
                 else leaf_node(frame, value, treedef.info)
             )
+        elif treedef == WORDS:
+            nodes.append(code_of_word(frame, value).node)
         elif isinstance(value, Seq):
             for part, part_treedef in zip(value.elems, treedef.parts, strict=True):
                 go(part, part_treedef)
@@ -108,6 +113,20 @@ def conform(frame: Frame, value: Val, treedef: TreeDef) -> list[Node]:
 
     go(value, treedef)
     return nodes
+
+
+def code_of_word(frame: Frame, value: Val) -> Dyn:
+    """The code of a string, known when compiling or not, or of one of several."""
+    if isinstance(value, Static):
+        return frame.constant(constant(value.value))
+    if isinstance(value, TaggedUnion):
+        *rest, result = [code_of_word(frame, option) for option in value.options]
+        for k in range(len(rest) - 1, -1, -1):
+            result = emit(frame, "where", emit(frame, "eq", value.tag, frame.constant(k)), rest[k], result)
+        return result
+    (code,) = elements(value)
+    assert isinstance(code, Dyn)
+    return code
 
 
 def entering(frame: Frame, values: list[Val], treedefs: tuple, nodes: list[Node]) -> tuple[tuple, list[Node]]:
@@ -207,7 +226,7 @@ def wider_elem(frame: Frame, value: Val, new: Val) -> Type:
     """
     try:
         common = entries_of(tree_structure(value, capture=frame.captured))
-        given = unknown(tree_structure(new, capture=frame.captured))
+        given = as_entry(tree_structure(new, capture=frame.captured))
         return type_of(given if common is None else unknown(join(common, given, wide=False)))
     except Mismatch:  # the error is that of the entry
         return entry_type(frame, value)
@@ -266,7 +285,7 @@ def entry_node(frame: Frame, value: Val, elem: Type) -> Node:
         TypeError_: it is of another type.
     """
     want = from_type(elem)
-    have = unknown(tree_structure(value, capture=frame.captured))
+    have = as_entry(tree_structure(value, capture=frame.captured))
     try:
         fits = join(want, have) == want
     except Mismatch:

@@ -42,6 +42,7 @@ from ..values.kinds import (
     is_instance,
     is_list,
     is_run_time,
+    is_word,
     known_range,
     possible,
     python_class,
@@ -254,7 +255,7 @@ async def str_(engine: Engine, frame: Frame, args, kwargs, origin, site) -> Val:
     (value,) = args
     if isinstance(value, Static):
         return Static(str(value.value))
-    return value if isinstance(value, Text) else Text(((0, "s", ""),), (value,))
+    return value if isinstance(value, Text) or is_word(value) else Text(((0, "s", ""),), (value,))
 
 
 def _of_known(function):

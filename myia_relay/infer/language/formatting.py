@@ -17,7 +17,7 @@ from ...prims.ops.effects import check
 from ...utils.errors import TypeError_, ValueError_
 from ..engine.engine import Engine
 from ..engine.frames import Frame
-from ..values.kinds import python_class
+from ..values.kinds import is_word, python_class
 from ..values.values import Dyn, Static, TaggedUnion, Text, Val
 from .registry import handles
 
@@ -71,7 +71,7 @@ def _check_specification(frame: Frame, value: Val, conversion: str, spec: str) -
         for option in value.options:
             _check_specification(frame, option, conversion, spec)
         return
-    if conversion or isinstance(value, Text):
+    if conversion or isinstance(value, Text) or is_word(value):
         sample: Any = ""
     elif isinstance(value, Dyn) and isinstance(value.type, Scalar):
         sample = python_class(value)(1)

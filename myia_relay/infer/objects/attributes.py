@@ -18,9 +18,10 @@ from ...utils.attributes import has_own
 from ...utils.errors import AttributeError_, nearest
 from ..engine.engine import Engine
 from ..engine.frames import Frame
-from ..values.kinds import is_run_time
+from ..values.kinds import is_run_time, is_word
 from ..values.treedef import describe, name_of
 from ..values.values import AtVal, Bound, Dyn, Iter, Raised, Seq, Static, Val
+from . import words
 from .advice import ARRAY_METHODS
 from .leaves import as_new, lift
 from .ranges import range_attribute
@@ -45,11 +46,16 @@ def attribute(engine: Engine, frame: Frame, value: Val, name: str) -> Val:
 
     Raises:
         AttributeError_: there is no such attribute in the language.
-    """
+        LoweringError: it is one of a string that is known at run time only.
+    """  # noqa: DOC501
     if is_run_time(value):
         return method_of(list, value, name)
     if isinstance(value, Iter) and value.kind == "range":
         return range_attribute(value, name)
+    if is_word(value):
+        if hasattr(str, name):
+            raise words.refused(f"str.{name}")
+        return method_of(str, value, name)
     if isinstance(value, Seq):
         if name in value.fields and value.kind == "record":
             return value.get(name)

@@ -12,10 +12,11 @@ from ...prims.ops.effects import check
 from ...utils.errors import TypeError_
 from ..engine.engine import Engine
 from ..engine.frames import Frame
-from ..values.kinds import is_data, is_run_time
+from ..values.kinds import is_data, is_run_time, is_word
 from ..values.protocols import equal_by_fields, items
 from ..values.treedef import describe
 from ..values.values import ClosureVal, Dyn, Iter, Seq, Static, TaggedUnion, Text, Val
+from . import words
 from .arithmetic import arithmetic
 from .data import AS_TUPLES, NAN
 from .data import equality as data_equality
@@ -48,6 +49,8 @@ def equality(engine: Engine, frame: Frame, a: Val, b: Val) -> Dyn:
     for choice, other in ((a, b), (b, a)):
         if isinstance(choice, TaggedUnion):
             return _equal_option(engine, frame, choice, other)
+    if (found := words.equal(frame, a, b)) is not None:
+        return found
     if is_run_time(a) or is_run_time(b):
         raise TypeError_("lists within tuples or records cannot be compared in compiled code; compare them apart")
     if is_data(a) or is_data(b):
@@ -176,6 +179,8 @@ def contains(engine: Engine, frame: Frame, container: Val, item: Val) -> Val:
     if isinstance(container, Iter) and container.kind.startswith("dict_"):
         (container,) = container.parts
     if isinstance(container, Seq):
+        if container.kind == "dict" and is_word(item):
+            return words.place(frame, container, item)[1]
         if container.kind == "dict":
             return frame.constant(known_key(item) in container.fields)
 

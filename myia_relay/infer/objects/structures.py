@@ -24,11 +24,11 @@ from ...utils.errors import AttributeError_, CompileError, TypeError_, ValueErro
 from ..engine.conform import LONG, has_entry_type, promoted
 from ..engine.engine import Engine, conform
 from ..engine.frames import Frame, emit, raising
-from ..values.kinds import are_leaves, is_data, is_index, is_run_time, is_text, kind_of, known_range, possible
+from ..values.kinds import are_leaves, is_data, is_index, is_run_time, is_text, is_word, kind_of, known_range, possible
 from ..values.protocols import is_dataclass, items
 from ..values.treedef import Mismatch, describe, join, tree_structure, unknown
 from ..values.values import NONE_VAL, AtVal, Dyn, Iter, Listed, Seq, SliceVal, Static, Text, Val
-from . import lists
+from . import lists, words
 from .arithmetic import arithmetic
 from .comparisons import contains, equality, identical, ordering, sequence_class
 from .data import NO_IDENTITY, either
@@ -123,6 +123,8 @@ def structural(engine: Engine, frame: Frame, op, args: list[Val]) -> Val | None:
     """
     if op is operator.getitem:
         return get(engine, frame, *args)
+    if (found := words.operate(frame, op, args)) is not None:
+        return found
     if op is operator.not_:
         if is_data(args[0]):
             found = data_test(frame, args[0], (0,))
@@ -265,6 +267,10 @@ def get(engine: Engine, frame: Frame, value: Val, index: Val) -> Val:
         return lists.get(engine, frame, value, index)
     if isinstance(value, Seq):
         items(value, "__getitem__")
+        if value.kind == "dict" and is_word(index):
+            at, there = words.place(frame, value, index)
+            words.require_there(frame, there, index)
+            return _choose(engine, frame, Seq("tuple", value.elems), at)
         if value.kind == "dict":
             key = dict_key(index)
             if key not in value.fields:
@@ -434,6 +440,11 @@ def sequence_method(engine: Engine, frame: Frame, value: Val, name: str, args, k
         if name == "items":
             pairs = zip(value.fields, value.elems, strict=True)
             return Iter("dict_items", (Seq("tuple", tuple(Seq("tuple", (Static(f), e)) for f, e in pairs)),))
+        if name == "get" and is_word(args[0]):
+            at, there = words.place(frame, value, args[0])
+            last = args[1] if len(args) > 1 else NONE_VAL
+            at = emit(frame, "where", there, at, frame.constant(len(value.elems)))
+            return _choose(engine, frame, Seq("tuple", (*value.elems, last)), at)
         if name == "get":
             key = dict_key(args[0])
             return value.get(key) if key in value.fields else (args[1] if len(args) > 1 else NONE_VAL)
@@ -494,7 +505,7 @@ def compared_by_elements(engine: Engine, frame: Frame, op, a: Val, b: Val) -> Va
         made = Dyn(numpy_array(frame.builder, to_argument(engine, frame, other, False, "==", None)).node)
         return arithmetic(frame, op, *((x, made) if x is a else (made, x)))
     differ = op is operator.ne
-    if isinstance(x.type, Scalar) and not is_text(other):
+    if isinstance(x.type, Scalar) and not is_text(other) and not is_word(other):
         return frame.constant(differ)
     flag = frame.constant(np.bool_(differ))
     return Dyn(broadcast_to(frame.var(flag), shape=x.type.shape).node) if x.type.shape else flag

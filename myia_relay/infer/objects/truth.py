@@ -11,10 +11,11 @@ from ...ir.node import Constant
 from ...ir.prim import REGISTRY
 from ...prims.api.operators import truth as numeric_truth
 from ...utils.errors import TypeError_
+from ..engine.conform import code_of_word
 from ..engine.engine import Engine
 from ..engine.frames import Frame, emit
 from ..engine.unions import dispatch, is_option
-from ..values.kinds import are_leaves, is_data, is_run_time, possible
+from ..values.kinds import are_leaves, is_data, is_run_time, is_word, possible
 from ..values.protocols import is_dataclass, truth_method
 from ..values.treedef import describe
 from ..values.values import Bound, ClosureVal, Dyn, Iter, Seq, Static, TaggedUnion, Val
@@ -32,6 +33,8 @@ async def truth(engine: Engine, frame: Frame, value: Val) -> Dyn | bool:
     """
     if isinstance(value, Static):
         return bool(value.value)
+    if is_word(value):
+        return emit(frame, "ne", code_of_word(frame, value), frame.constant(0))
     if isinstance(value, Seq):
         if (own := truth_method(value)) is not None:
             found = await engine.call(frame, Static(own), [value], {}, frame.builder.origin, None)

@@ -11,6 +11,7 @@ import numpy as np
 
 from ...abstract.family import Family
 from ...abstract.types import Array, Data, List, Scalar, numpy_dtype
+from ...abstract.words import StringCode
 from ...library.complex_numbers import Complex
 from ...utils.errors import TypeError_
 from .values import Bound, ClosureVal, Dyn, Iter, KnownRecord, Listed, Raised, Seq, SliceVal, Static, Text, Val
@@ -191,6 +192,11 @@ def python_class(value: Val) -> type:
     if isinstance(value, ClosureVal):
         return types.FunctionType
     raise TypeError_("the class of this object is not known in compiled code")
+
+
+def is_word(value: Val | None) -> TypeGuard[Seq]:
+    """Whether a value is a string that is known at run time only, an entry of a list for example."""
+    return isinstance(value, Seq) and value.cls is StringCode
 
 
 def is_range(value: Val | None) -> TypeGuard[Iter]:

@@ -14,8 +14,8 @@ import types
 from typing import Any, TypeGuard
 
 from ...utils.attributes import is_generated, own_attribute
-from ...utils.errors import TypeError_
-from .kinds import class_of, is_data, possible
+from ...utils.errors import LoweringError, TypeError_
+from .kinds import class_of, is_data, is_word, possible
 from .treedef import describe
 from .values import Seq, Spread, Val
 
@@ -47,9 +47,12 @@ def items(value: Seq, *names: str) -> tuple[Val, ...]:
 
     Raises:
         TypeError_: it is a dataclass, or its class writes one of these methods itself.
+        LoweringError: it is a string that is known at run time only.
     """
     if value.kind != "record":
         return value.elems
+    if is_word(value):
+        raise LoweringError("the characters of a string that is known at run time only are not known to compiled code")
     names = names or ("__iter__",)
     written = [n for n in names if written_method(value.cls, n) is not None]
     if written:

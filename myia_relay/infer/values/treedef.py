@@ -12,6 +12,7 @@ from typing import Any
 
 from ...abstract.dims import is_run_time
 from ...abstract.types import INT, NONE, Array, Data, List, NoneT, Ref, Scalar, Struct, Type
+from ...abstract.words import STRING, StringCode
 from ...ir.node import Constant, Node
 from ...utils.errors import Hole, InternalError
 from .values import (
@@ -71,6 +72,12 @@ class TreeDef:
         for part in self.parts:
             yield from part.leaves()
 
+    def texts(self) -> int:
+        """How many strings that are known at compile time are in it."""
+        if self.tag == "static":
+            return isinstance(self.info.value, str)
+        return sum(part.texts() for part in self.parts)
+
     def __str__(self) -> str:
         if self.tag == "poison":
             raise Hole("an error that follows from another")
@@ -83,6 +90,8 @@ class TreeDef:
             return repr(value) if isinstance(value, str | type(None)) else name_of(value)
         if self.tag == "seq":
             kind, fields, cls = self.info
+            if cls is StringCode:
+                return "str"
             if kind in ("tuple", "list"):
                 left, right = "()" if kind == "tuple" else "[]"
                 return (
@@ -320,7 +329,7 @@ def join(a: TreeDef, b: TreeDef, wide: bool = True, grow: bool = False) -> TreeD
         return unknown(a)
     if is_list(a) and is_list(b) and (a.tag != "seq" or b.tag != "seq" or len(a.parts) != len(b.parts)):
         return join_lists(a, b)
-    if (both := _join_sizes(a, b, grow)) is not None:
+    if (both := _join_sizes(a, b, grow)) is not None or (both := join_words(a, b)) is not None:
         return both
     if alike(a, b):
         if a.tag in ("dyn", "const"):
@@ -385,6 +394,32 @@ def join_data(a: TreeDef, b: TreeDef) -> TreeDef | None:
     return None
 
 
+WORDS = TreeDef("seq", (STRING.kind, STRING.fields, STRING.cls), (TreeDef("dyn", INT),))
+"""Of strings that are known at run time only."""
+
+
+def join_words(a: TreeDef, b: TreeDef) -> TreeDef | None:
+    """The join of a string that is known at run time only and another string, or None."""
+    return WORDS if WORDS in (a, b) and is_word(a) and is_word(b) else None
+
+
+def is_word(treedef: TreeDef) -> bool:
+    """Whether all values with a treedef are strings that an entry of a list can be."""
+    if treedef.tag == "choice":
+        return all(map(is_word, treedef.parts[1:]))
+    return treedef == WORDS or treedef.tag == "static" and isinstance(treedef.info.value, str)
+
+
+def as_entry(treedef: TreeDef) -> TreeDef:
+    """A treedef as that of an entry of a list: strings that are known at compile time are among those that are not."""
+    if is_word(treedef):
+        return WORDS
+    if treedef.tag != "seq":
+        return unknown(treedef)
+    parts = tuple(map(as_entry, treedef.parts))
+    return treedef if parts == treedef.parts else TreeDef("seq", treedef.info, parts)
+
+
 def is_function(treedef: TreeDef) -> bool:
     """Whether values with a treedef are functions that are known at compile time but for what they capture."""
     if treedef.tag == "static":
@@ -422,7 +457,8 @@ def entries_of(treedef: TreeDef) -> TreeDef | None:
     common: TreeDef | None = None
     for part in treedef.parts:
         try:
-            common = unknown(part) if common is None else unknown(join(common, part, wide=False))
+            part = as_entry(part)
+            common = part if common is None else unknown(join(common, part, wide=False))
         except Mismatch as error:
             if error.why:
                 raise
@@ -450,6 +486,8 @@ def type_of(treedef: TreeDef) -> Type:
             return t
     if treedef.tag == "listed":
         return List(entry_of(treedef))
+    if is_word(treedef):
+        return STRING
     if treedef.tag == "static" and treedef.info.value is None:
         return NONE
     if treedef.tag == "seq" and treedef.info[0] in ("tuple", "list", "dict", "record"):
@@ -496,7 +534,8 @@ def choose(a: TreeDef, b: TreeDef, wide: bool = True) -> TreeDef:
             return both
     for new in added:
         for index, old in enumerate(options):
-            if _one_form(old, new) or join_data(old, new) is not None or (is_list(old) and is_list(new)):
+            joins = join_data(old, new) is not None or join_words(old, new) is not None
+            if _one_form(old, new) or joins or (is_list(old) and is_list(new)):
                 options[index] = join(old, new, wide)
                 break
             if _conflict(old, new, wide):

@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from ...abstract.structures import Items, part, rebuild
+from ...abstract.structures import Items, inside, part
 from ...abstract.types import INT, Array, List, NoneT, Scalar, Struct, Type
 from ...ir.build import as_type, placeholder
 from ...ir.prim import primitive
@@ -191,7 +191,7 @@ def _(xs, count):
 def zero(t: Type) -> Any:
     """The zero of an entry's type; of an array of unknown size a number, which is added alike."""
     if isinstance(t, Struct):
-        return rebuild(t, [zero(e) for e in t.elems])
+        return inside(t, [zero(e) for e in t.elems])
     if isinstance(t, List):
         return Items([])
     value = placeholder(t)
@@ -201,7 +201,7 @@ def zero(t: Type) -> Any:
 def plus(a: Any, b: Any, t: Type) -> Any:
     """The sum of two entries of a type."""
     if isinstance(t, Struct):
-        return rebuild(t, [plus(part(a, t, i), part(b, t, i), e) for i, e in enumerate(t.elems)])
+        return inside(t, [plus(part(a, t, i), part(b, t, i), e) for i, e in enumerate(t.elems)])
     return None if isinstance(t, NoneT) else as_type(a + b, t)
 
 

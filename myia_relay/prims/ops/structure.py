@@ -5,7 +5,7 @@ They cost nothing in compiled code: a structure is its parts.
 
 from __future__ import annotations
 
-from ...abstract.structures import rebuild
+from ...abstract.structures import inside
 from ...abstract.types import NONE, Struct, Type
 from ...ir.prim import primitive
 from ...utils.errors import InternalError
@@ -19,7 +19,7 @@ def make_struct(*elems, type):
         *elems: the parts, in the order of `type.elems`.
         type: a `Struct`; `kind` and `cls` say what the value is outside (tuple, dict, dataclass, ...).
     """
-    return rebuild(type, elems)
+    return inside(type, elems)
 
 
 @make_struct.infer

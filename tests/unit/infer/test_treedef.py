@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import pytest
 
 from myia_relay.abstract.types import BOOL, FLOAT, INT, Array, List, Scalar, Struct, tuple_of
+from myia_relay.abstract.words import STRING
 from myia_relay.infer.values.treedef import (
     MAX_OPTIONS,
     Mismatch,
@@ -141,7 +142,8 @@ def test_lists_of_several_lengths_are_run_time_lists():
     assert joined(listed(const(1)), listed(const(2))) == "[int]"
     refused(listed(const(1)), listed(const(2.0), const(3.0)))
     refused(dyn(List(FLOAT)), listed(const(1)))
-    refused(listed(), listed(Static("a")))
+    refused(listed(), listed(Static(len)))
+    assert joined(listed(), listed(Static("a"))) == "list[str]"
     pair = listed(seq(const(1), dyn(V3))), listed(seq(const(2), dyn(V3)), seq(const(3), dyn(V3)))
     assert joined(*pair) == str(List(tuple_of(INT, V3)))
     assert (
@@ -207,7 +209,8 @@ def test_joins_do_not_depend_on_the_order_of_arms_but_for_options():
 def test_types_of_entries():
     for t in (INT, V3, List(INT), tuple_of(INT, tuple_of(FLOAT, V3)), Struct("dict", (INT,), ("a",))):
         assert type_of(from_type(t)) == t
-    for value in (Static("a"), TaggedUnion(dyn(), (dyn(), dyn(FLOAT))), const(1), Iter("range", (const(1),))):
+    assert type_of(tree_structure(Static("a"))) == STRING and str(from_type(STRING)) == "str"
+    for value in (TaggedUnion(dyn(), (dyn(), dyn(FLOAT))), const(1), Iter("range", (const(1),))):
         with pytest.raises(Mismatch):
             type_of(tree_structure(value))
 

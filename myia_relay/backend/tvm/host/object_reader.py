@@ -34,6 +34,7 @@ from ....abstract.reading import (
     NEW_TUPLE,
     NONE,
     NOTHING,
+    TEXTS,
     TUPLE,
     TUPLE_ITEMS,
     WORDS,
@@ -177,6 +178,25 @@ int.signed:
   %number = select i1 %negative, i64 %minus, i64 %size
   %place.i = add i64 %filled, %int.k
   %number.to = getelementptr i64, ptr %data, i64 %place.i""" + store.format("number", "int")
+    texts = """
+  %table = load ptr, ptr %rest
+  %known = call ptr %accessor(ptr %table, ptr %text.o)
+  %unknown = icmp eq ptr %known, null
+  br i1 %unknown, label %text.unknown, label %text.known
+text.unknown:
+  %missing.at = getelementptr i64, ptr %rest, i64 1
+  %missing = load ptr, ptr %missing.at
+  %append.at = getelementptr i64, ptr %rest, i64 2
+  %append = load ptr, ptr %append.at
+  %appended = call i32 %append(ptr %missing, ptr %text.o)
+  br label %text.note
+text.known:
+  %number.of = call i64 %helper(ptr %known)
+  br label %text.note
+text.note:
+  %code = phi i64 [ -1, %text.unknown ], [ %number.of, %text.known ]
+  %place.t = add i64 %filled, %text.k
+  %code.to = getelementptr i64, ptr %data, i64 %place.t""" + store.format("code", "text")
     lists = """
   %length.at = getelementptr i64, ptr %list.o, i64 2
   %length = load i64, ptr %length.at
@@ -301,9 +321,10 @@ number.kind:
   switch i64 %kind, label %bad [
     i64 {WORDS}, label %word
     i64 {INTS}, label %int
-    i64 {BOOLS}, label %bool ]
+    i64 {BOOLS}, label %bool
+    i64 {TEXTS}, label %text ]
 {_each("word", words)}{_each("int", ints)}{_each("bool", bools)}{_each("none", chr(10) + "  br label %none.next")}
-{_each("list", lists)}{_each("tuple", tuples)}{_each("dict", dicts)}{_each("fields", attributes)}
+{_each("text", texts)}{_each("list", lists)}{_each("tuple", tuples)}{_each("dict", dicts)}{_each("fields", attributes)}
 }}
 """
 
