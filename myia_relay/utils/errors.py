@@ -17,6 +17,12 @@ _RUN_TIME = re.compile(r"\b_size\d+\b")
 """The names of sizes that only a run tells (`abstract.dims.RUN_TIME`)."""
 
 
+_LIMIT = re.compile(
+    r"compile time|compiled code|the language|run time only|run-time|entries of one type|not supported|in place"
+)
+"""The words in which messages speak of what compiled code cannot do, and Python can."""
+
+
 def in_words(message: str) -> str:
     """A message in which sizes that only a run tells are `?`, or `?1`, `?2` where there are several."""
     names = list(dict.fromkeys(_RUN_TIME.findall(message)))
@@ -48,6 +54,11 @@ class CompileError(Exception):
     @property
     def loc(self) -> Loc | None:
         return self.origin.loc if self.origin else None
+
+    @property
+    def is_limit(self) -> bool:
+        """Whether it speaks of compiled code: CPython, which has no such limit, would not raise here."""
+        return _LIMIT.search(self.message) is not None
 
     def at(self, origin: Origin | Loc | None) -> CompileError:
         """This error, placed at `origin` unless it already has a place of its own, outside of the package's library."""

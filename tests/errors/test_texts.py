@@ -203,7 +203,6 @@ ROWS = np.ones((2, 3))
         (lambda x: x.view(-1), ROWS, r"no attribute 'view' in the language; write x.reshape"),
         (lambda x: x.sort(), ROWS, r"write x = np.sort\(x\)"),
         (lambda x: 1 if x.sum else 0, ROWS, r"a method has no truth value; call it, with \(\) behind its name"),
-        (lambda x: [1.0, 2.0, 3.0] * x, ROWS, r"make an array of it first: np.array"),
         (lambda x: np.zeros(2, 3), ROWS, r"3 is no dtype; a shape of several sizes is a tuple"),
     ],
 )

@@ -70,6 +70,57 @@ def conjugates(n):
     )
 
 
+@case((X, 3.0), (I, 2))
+def operators_with_lists(x, n):
+    y = x + [1.5, 2.0, n]
+    y -= (1, 2, 3)
+    y[:2] *= [2, n]
+    nearest = min([[1.0, 2.0, 3.0], [4.0, 5.0, 6.0]], key=lambda p: np.sum((x - p) ** 2))
+    return (
+        y,
+        [1, 2, 3] - x,
+        x @ [1, 2, 3],
+        x // (2, 2, 2),
+        x ** [1, 2, 3],
+        x < [1, 5, 2],
+        [n, 2, 3] >= x,
+        x[0] + [1, n],
+        nearest,
+    )
+
+
+@case((M, 2))
+def operators_with_rows_and_run_time_lists(m, n):
+    ys = [i + 0.5 for i in range(n)]
+    return m + ys, ys * m, m * [[1], [n]], [ys, [1.0, 2.0]] - m, m / ys if n > 1 else 0, divmod(m, [2, 3])
+
+
+@case((X, 3), (X, 5))
+def an_array_or_a_list(x, n):
+    v = x.copy() if n > 3 else [1.0]
+    v += [5]
+    w = (1.0, 2, 3)
+    u = w
+    w += x
+    return v, v + [7], w, u
+
+
+@case((X, 3))
+def only_a_list_has_it(x, n):
+    v = x.copy() if n > 3 else [1.0]
+    v.append(5.0)
+    return v
+
+
+@case((2,))
+def lists_take_any_iterable(n):
+    xs = [1]
+    xs += (2,)
+    xs += range(n)
+    xs += [n] if n > 1 else (3,)
+    return xs
+
+
 @case.each
 def test_as_in_numpy(function, args, executor):
     agree(function, args, executor)
@@ -101,7 +152,22 @@ def of_a_list(x):
     return xs
 
 
+def a_list_becomes_an_array(x):
+    xs = [1, 2, 3]
+    ys = xs
+    xs += x
+    return ys
+
+
+def perhaps_a_list_becomes_one(x):
+    xs = [1, 2, 3] if x[0] > 1 else 2.0
+    xs *= x
+    return xs
+
+
 REFUSED = [
+    (a_list_becomes_an_array, r"'\+=' of a list and an array makes a new array.*write xs = xs \+ array"),
+    (perhaps_a_list_becomes_one, r"write xs = xs \* array"),
     (of_another_length, "shapes"),
     (called, r"operator\.iadd changes its first operand.*write x \+= y"),
     (bound, r"operator\.imul"),
@@ -130,6 +196,15 @@ def test_under_transforms(executor):
     compiled = relay(f, executor=executor)
     np.testing.assert_allclose(grad(compiled)(X), [2.0, 2.0, 6.0])
     np.testing.assert_allclose(vmap(compiled)(np.stack([X, X + 1])), [f(X), f(X + 1)])
+
+    def g(x):
+        y = [1.0, x[0], 3.0] * x
+        y /= (1, 2, 4)
+        return np.sum(y**2)
+
+    compiled = relay(g, executor=executor)
+    np.testing.assert_allclose(grad(compiled)(X), [4.0, 1.0, 3.375])
+    np.testing.assert_allclose(vmap(compiled)(np.stack([X, X + 1])), [g(X), g(X + 1)])
 
 
 FNV = 14695981039346656037

@@ -760,7 +760,23 @@ def quotient_of_two(x):
     return max(x[0], 0.5) / max(x[1], 0.0)
 
 
-WHOSE = [product_of_larger, hinge, squares_of_positives, larger_pair, operators_of_two, quotient_of_two]
+def known_on_one_side(x):
+    a, b, c = x[0], 1.0, True
+    for i in range(len(x)):
+        c -= min(c, a) * (c if i else b)
+        a = c
+    return a, c
+
+
+WHOSE = [
+    known_on_one_side,
+    product_of_larger,
+    hinge,
+    squares_of_positives,
+    larger_pair,
+    operators_of_two,
+    quotient_of_two,
+]
 
 
 @pytest.mark.parametrize("executor", EXECUTORS)

@@ -9,7 +9,7 @@ from __future__ import annotations
 from ...abstract.families import FieldError
 from ...abstract.types import INT, NONE, Data, List, NoneT, Scalar, Struct, Type, tuple_of
 from ...abstract.words import constant
-from ...ir.node import Graph, Node
+from ...ir.node import Constant, Graph, Node
 from ...ir.prim import REGISTRY
 from ...prims.ops.control import for_loop, undef
 from ...prims.ops.data import data_make
@@ -364,13 +364,15 @@ def conform_choice(frame, value: Val, treedef: TreeDef, conform) -> list:
         place = place_of(option_treedefs, tree_structure(value, capture=frame.captured))
         tag, given = frame.constant(place), {place: value}
     nodes.append(tag.node)
-    floats = [v.node for k, v in given.items() if isinstance(v, Dyn) and _is_double(option_treedefs[k])]
+    doubles = {k: v.node for k, v in given.items() if isinstance(v, Dyn) and _is_double(option_treedefs[k])}
+    number = _one_number(frame, tag, doubles) if doubles else None
     for index, option in enumerate(option_treedefs):
-        if index in given:
-            nodes.extend(conform(frame, given[index], option))
-        elif floats and option.tag == "dyn" and _is_double(option):
+        if number is not None and option.tag == "dyn" and _is_double(option):
             attrs = {"dtype": option.info.dtype, "weak": option.info.weak}
-            nodes.append(frame.builder.emit(REGISTRY["cast"], (floats[0],), attrs))
+            same = number.type == option.info
+            nodes.append(number if same else frame.builder.emit(REGISTRY["cast"], (number,), attrs))
+        elif index in given:
+            nodes.extend(conform(frame, given[index], option))
         else:
             nodes.extend(frame.builder.emit(undef, (), {"type": leaf.info}) for leaf in option.leaves())
     return nodes
@@ -380,6 +382,22 @@ def _is_double(option: TreeDef) -> bool:
     """Whether an option of a union is a number of float64, perhaps one that is known."""
     t = option.info if option.tag == "dyn" else option.info.type if option.tag == "const" else None
     return isinstance(t, Scalar) and t.dtype == "float64"
+
+
+def _one_number(frame: Frame, tag: Dyn, doubles: dict[int, Node]) -> Node:
+    """The number of a union whose options, by their tags, are of float64: they hold the same one, but for known numbers."""
+    *others, (_, number) = doubles.items()
+    computed = next((n for n in doubles.values() if not isinstance(n, Constant)), None)
+    if computed is not None or not others:
+        return number if computed is None else computed
+    weak = {"dtype": "float64", "weak": True}
+    number = frame.builder.emit(REGISTRY["cast"], (number,), weak)
+    for place, node in others:
+        here = emit(frame, "eq", tag, frame.constant(place)).node
+        number = frame.builder.emit(
+            REGISTRY["where"], (here, frame.builder.emit(REGISTRY["cast"], (node,), weak), number)
+        )
+    return number
 
 
 def _merged(frame: Frame, tag: Dyn, options: list[tuple[int, Val]], treedef: TreeDef, conform) -> Val:

@@ -4,7 +4,7 @@ A `TaggedUnion` is a tag and all its options. The leaves of every option are car
 chosen are placeholders that are never read. A call of an unknown function is a branch on the tag over the finite set of
 functions that may reach the call: this is defunctionalisation (Reynolds 1972), done by inference, because inference
 knows that set. An operation on a union is the operation on each option. If it is an error for one option, it raises
-there, at run time, as in CPython.
+there, at run time, as in CPython; if it is something that compiled code cannot do, the program is refused.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ async def dispatch(engine: Engine, frame: Frame, choice: TaggedUnion, run, node:
             return await run(region, option)
         except CompileError as error:
             kind = next((k for k in (AttributeError, TypeError, ValueError) if isinstance(error, k)), None)
-            if kind is None or isinstance(error, SyntaxError):
+            if kind is None or isinstance(error, SyntaxError) or error.is_limit:
                 raise
             failed.append(error)
             if len(failed) == len(choice.options):

@@ -17,7 +17,7 @@ from ...prims.api.numpy_api import IMPLEMENTATIONS
 from ...prims.api.operators import OPERATORS
 from ...prims.ops.control import undef
 from ...prims.ops.effects import check, print_
-from ...utils.errors import TypeError_
+from ...utils.errors import AttributeError_, TypeError_
 from ..engine.branches import branch
 from ..engine.conflicts import refuse_shared
 from ..engine.engine import Engine
@@ -60,7 +60,7 @@ from ..values.values import (
     Text,
     Val,
 )
-from .calls import call_value, numeric
+from .calls import call_value, from_sequence, numeric, takes_sequences
 from .registry import handles, special
 from .syntax import text_parts
 
@@ -292,6 +292,8 @@ for _function in (builtins.ord, builtins.chr, builtins.hex, builtins.oct, builti
 
 @special(builtins.divmod)
 async def divmod_(engine: Engine, frame: Frame, args, kwargs, origin, site) -> Val:
+    if takes_sequences(divmod, args):
+        args = [await from_sequence(engine, frame, a, origin, site) for a in args]
     if not all(isinstance(a, Dyn) and isinstance(a.type, Scalar | Array) for a in args):
         raise TypeError_(f"unsupported operand type(s) for divmod(): {' and '.join(map(describe, args))}")
     return numeric(engine, frame, IMPLEMENTATIONS[divmod], args, {}, "divmod")
@@ -570,7 +572,7 @@ if hasattr(S, "list_append"):
         if is_list(xs):
             refuse_shared(engine, frame, node, xs)
             return pushed(engine, frame, xs, x)
-        raise TypeError_(f"append: {describe(xs)} is no list")
+        raise AttributeError_(f"{describe(xs)} is no list, and has no attribute 'append'")
 
 
 @special(builtins.range)

@@ -46,6 +46,7 @@ from ..engine.unions import dispatch, first_choice, merged, with_one_value, with
 from ..objects import data
 from ..objects.advice import SYMBOLS, cannot_be_compiled, has_advice, is_known_foreign, is_of_library
 from ..objects.attributes import METHODS_OF_REFS
+from ..objects.comparisons import sequence_class
 from ..objects.instances import instance_made
 from ..objects.iterables import unwrapped
 from ..objects.leaves import as_new, lift, to_python
@@ -202,9 +203,13 @@ async def call_static(engine: Engine, frame: Frame, value: Any, args, kwargs, or
         return await call_python(engine, frame, grid, grid_parts(args[1]), {}, origin, site)
     if not kwargs and (lookup(OPERATORS, value) is not None or lookup(STRUCTURAL, value)):
         own = await operator_method(engine, frame, value, args, origin, site) if args else None
-        if own is None and any(is_run_time(a) for a in args):
+        if own is None and takes_sequences(value, args):
+            value = binary(value, args[0])
+            args = [await from_sequence(engine, frame, a, origin, site) for a in args]
+        extends = value is operator.iadd and is_list(args[0]) and not is_list(args[1])
+        if own is None and (extends or any(is_run_time(a) for a in args)):
             own = await list_operator(engine, frame, value, args)
-        if own is None and args and isinstance(args[0], Iter) and args[0].kind == "range":
+        if own is None and args and isinstance(first := args[0], Iter) and first.kind == "range":
             own = await range_operator(engine, frame, value, args)
         if own is None and not args:
             return frame.constant(value())  # `int()`, `float()`
@@ -525,6 +530,61 @@ def bind(engine: Engine, frame: Frame, graph: Graph, args, kwargs: dict[str, Val
             f"{graph.name}() missing {len(missing)} required positional argument{'s' if len(missing) > 1 else ''}: {names}"
         )
     return [v for v in values if v is not None]
+
+
+async def from_sequence(engine: Engine, frame: Frame, value: Val, origin: Origin, site) -> Val:
+    """An operand of NumPy's operators: a list or a tuple as an array, anything else as it is."""
+    return await call_static(engine, frame, np.asarray, [value], {}, origin, site) if is_sequence(value) else value
+
+
+def binary(op: Any, left: Val) -> Any:
+    """The operator that NumPy computes for a list or a tuple on the left: `xs += array` does not change `xs`.
+
+    Raises:
+        TypeError_: `xs` is a list. Names are followed as if it were changed.
+    """
+    name = op.__name__
+    if name.strip("_") in BY_ELEMENTS or not is_sequence(left):
+        return op
+    if is_list(left):
+        symbol = SYMBOLS.get(name[1:], name[1:])
+        advice = ", or xs.extend(array) for a longer list" if symbol == "+" else ""
+        raise TypeError_(
+            f"'{symbol}=' of a list and an array makes a new array in NumPy, and changes no list; in compiled code, write "
+            f"xs = xs {symbol} array{advice}"
+        )
+    return getattr(operator, name[1:])
+
+
+BY_ELEMENTS = frozenset(
+    "add sub mul truediv floordiv mod pow matmul and or xor lshift rshift divmod lt le gt ge eq ne".split()
+)
+"""Operators that NumPy's arrays have."""
+
+
+def is_sequence(value: Val) -> bool:
+    """Whether NumPy makes an array of an operand: a list or a tuple."""
+    if isinstance(value, Seq):
+        return value.cls is not Complex and sequence_class(value) in ("tuple", "list")
+    return is_list(value)
+
+
+def takes_sequences(op: Any, args: list[Val]) -> bool:
+    """Whether an operator is NumPy's, with an array or a number of its own on one side and a list or a tuple on the other.
+
+    `[1, 2] * np.int64(3)` repeats the list.
+    """
+    name = op.__name__.strip("_")
+    if len(args) != 2 or not (name in BY_ELEMENTS or name.startswith("i") and name[1:] in BY_ELEMENTS):
+        return False
+    name = name if name in BY_ELEMENTS else name[1:]
+    for x, other in (args, args[::-1]):
+        if isinstance(x, Dyn) and is_sequence(other):
+            if isinstance(x.type, Array):
+                return True
+            if isinstance(x.type, Scalar) and not x.type.weak and name not in ("mul", "imul"):
+                return True
+    return False
 
 
 MIRRORED = {"lt": "gt", "gt": "lt", "le": "ge", "ge": "le", "eq": "eq", "ne": "ne"}
