@@ -30,6 +30,25 @@ def mapped(f, xs):
     return out
 
 
+def column(rows, k):
+    """`[row[k] for row in rows]`."""
+    out = []
+    for row in rows:
+        out = out + [row[k]]
+    return out
+
+
+def transposed(rows):
+    """`list(map(list, zip(*rows)))`."""
+    count = 0
+    for i in range(len(rows)):
+        count = len(rows[i]) if i == 0 else min(count, len(rows[i]))
+    out = []
+    for k in range(count):
+        out = out + [column(rows, k)]
+    return out
+
+
 def reduced(f, xs, start):
     """`functools.reduce(f, xs, start)`."""
     for x in xs:

@@ -319,6 +319,74 @@ def test_what_needs_a_known_length_gets_it():
     assert columns([(1, 2), (3, 4)]) == -2
 
 
+def turned(rows):
+    out = []
+    for column in zip(*rows):
+        out.append(list(column)[::-1])
+    return out, [max(c) - len(c) for c in zip(*rows)], [x for c in zip(*rows) for x in c], [2 in c for c in zip(*rows)]
+
+
+def apart(pairs):
+    a, b = zip(*pairs)
+    left = [x for x, _ in pairs]
+    return (
+        a[0],
+        b[-1],
+        sorted(b),
+        list(a[1:]),
+        len(b),
+        2 in a,
+        isinstance(a, tuple),
+        a == left,
+        not a,
+        sum(x * y for x, y in zip(a, b)),
+    )
+
+
+def weights(rows):
+    total = 0.0
+    for k, column in enumerate(zip(*rows)):
+        for x in column:
+            total += (k + 1) * x * x
+    return total
+
+
+@pytest.mark.parametrize("executor", EXECUTORS)
+def test_columns_of_rows(executor):
+    for function, calls in (
+        (turned, ([[1, 2], [3, 4]], [[1, 2, 3]], [[5, 2, 1], [3], [4, 5]], [[], [1]])),
+        (apart, ([(1, 2.0), (3, 4.0)], [(2, 0.5)] * 5)),
+    ):
+        compiled = relay(function, executor=executor)
+        for rows in calls:
+            assert repr(compiled(rows)) == repr(function(rows))
+        assert compiled.cache_info().misses == 1
+    assert relay(grad(weights), executor=executor)([[1.0, 2.0], [3.0, 4.0]]) == [[2.0, 8.0], [6.0, 16.0]]
+
+    @relay(executor=executor)
+    def of_some(pairs, least):
+        a, b = zip(*[p for p in pairs if p[0] > least])
+        return sum(a) + sum(b)
+
+    assert of_some([(1, 2), (3, 4)], 1) == 7
+    with pytest.raises(ValueError):
+        of_some([(1, 2), (3, 4)], 5)
+
+
+def wrapped(flags):
+    out = []
+    for (flag,) in flags:
+        out.append((not flag,))
+    return out, [(i, [f]) for i, f in enumerate(flags)], {"a": [{"flag": f[0]} for f in flags]}
+
+
+@pytest.mark.parametrize("executor", EXECUTORS)
+def test_structures_of_one_bool(executor):
+    compiled = relay(wrapped, executor=executor)
+    for flags in ([(True,), (False,)], [(False,)] * 40 + [(True,)] * 30):
+        assert compiled(flags) == wrapped(flags)
+
+
 def joined(parent, edges):
     for a, b in edges:
         parent[a] = b

@@ -130,7 +130,8 @@ class _Entries:
         elif dtypes[0] != "bool" and (shape := _rows(t, self.kept[0][0])) is not None:
             self.rows = np.dtype(dtypes[0]), shape
         else:
-            self.code = struct.Struct("=" + "".join("?7x" if d == "bool" else _CODES[d] for d in dtypes))
+            truth = "?7x" if self.record >= 8 else "?"  # a leaf that is the only one is as in an array
+            self.code = struct.Struct("=" + "".join(truth if d == "bool" else _CODES[d] for d in dtypes))
 
     def list(self, address: int, count: int) -> list:
         """The entries of a block."""

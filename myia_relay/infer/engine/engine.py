@@ -28,7 +28,7 @@ from ...utils.errors import CompileError, InternalError, TypeError_
 from ...utils.patience import look
 from ...utils.source import NOWHERE, Origin
 from ..values.functions import FunctionFamilies
-from ..values.kinds import is_any_array
+from ..values.kinds import is_any_array, is_run_time
 from ..values.protocols import is_named_tuple, starred
 from ..values.sharing import Origins, arrays_of, hands_on
 from ..values.treedef import TreeDef, tree_structure
@@ -388,7 +388,7 @@ class Engine:
                 return note_made(self, node, await self.constructs[node.fn.value](self, frame, node))
             fn = self.value(frame, node.fn)
             try:
-                args, kwargs = self.arguments(frame, node)
+                args, kwargs = self.arguments(frame, node, isinstance(fn, Static) and fn.value is zip)
             except TypeError_ as error:
                 large = getattr(error, "integer", -1)
                 if isinstance(fn, Static) and fn.value is np.uint64 and len(node.args) == 1 and 0 <= large < 2**64:
@@ -410,8 +410,13 @@ class Engine:
             error.node = error.node or node
             raise error.at(located(node.origin, frame.spec)) from None
 
-    def arguments(self, frame: Frame, node: Apply) -> tuple[list[Val], dict[str, Val]]:
+    def arguments(self, frame: Frame, node: Apply, transposes: bool = False) -> tuple[list[Val], dict[str, Val]]:
         """The evaluated arguments of a call, starred ones spread.
+
+        Args:
+            frame: where.
+            node: the call.
+            transposes: whether a run-time list that is the only argument, and starred, stays so.
 
         Raises:
             TypeError_: a keyword argument is given twice.
@@ -425,6 +430,8 @@ class Engine:
                 if value.double:
                     assert isinstance(value.value, Seq)
                     named.extend(zip(value.value.fields, value.value.elems, strict=True))
+                elif transposes and count == 1 and is_run_time(value.value):
+                    args.append(value)
                 else:
                     args.extend(starred(value))
             else:

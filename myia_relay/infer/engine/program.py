@@ -67,6 +67,10 @@ def require_returnable(treedef: TreeDef) -> None:
                 f"the function that is returned to Python changes '{top.info.name}', a variable of the function that made it, and "
                 "compiled code keeps no variables between calls; return the new value, or call it in compiled code"
             )
+        if top.tag == "iter" and top.info == "tuple":
+            raise TypeError_(
+                "a tuple of a length that is known at run time only cannot be returned to Python; make a list of it: list(...)"
+            )
         if top.tag == "dyn" and families_in(top.info):
             raise TypeError_(
                 f"{families_in(top.info)[0].name} is made at run time (in a recursion, a loop or a list of functions), and cannot "

@@ -8,18 +8,20 @@ import functools
 import operator
 import sys
 
-from ...abstract.types import Array, Scalar
+from ...abstract.types import Array, List, Scalar, Struct
 from ...ir import syntax as S
 from ...ir.node import Apply
 from ...ir.prim import REGISTRY
 from ...library import lists as prelude
 from ...prims.api.numpy_api import IMPLEMENTATIONS
 from ...prims.api.operators import OPERATORS
+from ...prims.api.promotion import guard
 from ...prims.ops.control import undef
 from ...prims.ops.effects import check, print_
-from ...utils.errors import AttributeError_, TypeError_
+from ...utils.errors import AttributeError_, TypeError_, ValueError_
 from ..engine.branches import branch
 from ..engine.conflicts import refuse_shared
+from ..engine.conform import entry_type
 from ..engine.engine import Engine
 from ..engine.frames import Frame, raising, reach
 from ..engine.unions import each_option, either_float, nested_choice, without_choices
@@ -55,6 +57,7 @@ from ..values.values import (
     Iter,
     Seq,
     SliceVal,
+    Spread,
     Static,
     TaggedUnion,
     Text,
@@ -105,11 +108,32 @@ async def slice_(engine: Engine, frame: Frame, args, kwargs, origin, site) -> Va
 @special(builtins.zip)
 async def zip_(engine: Engine, frame: Frame, args, kwargs, origin, site) -> Val:
     strict = kwargs.get("strict")
+    if args and isinstance(args[0], Spread):
+        return await _transposed(engine, frame, args[0].value, strict)
     if strict is not None and to_python(strict, "zip: strict"):
         lengths = {len(as_sequence(engine, frame, a, "zip strictly")) for a in args}
         if len(lengths) > 1:
             raise TypeError_(f"zip(strict=True) of different lengths {sorted(lengths)}")
     return Iter("zip", tuple(args))
+
+
+async def _transposed(engine: Engine, frame: Frame, rows: Val, strict: Val | None) -> Val:
+    """`zip(*rows)` of a run-time list: the columns.
+
+    Raises:
+        TypeError_: its entries are no rows, or are to have one length, which is known at run time only.
+    """
+    elem = entry_type(frame, rows)
+    if isinstance(elem, Struct) and (elem.kind == "tuple" or elem.kind == "record" and issubclass(elem.cls, tuple)):
+        some = arithmetic(frame, operator.gt, length(engine, frame, rows), frame.constant(0))
+        text = "zip(*rows): there are no columns without rows, and compiled code has one for each entry of a row; test len(rows)"
+        guard(frame.builder, frame.var(some), ValueError_, text)
+        places = map(frame.constant, range(len(elem.elems)))
+        columns = [await call(engine, frame, prelude.column, rows, k) for k in places]
+        return Iter("iterator", (Seq("tuple", tuple(Iter("tuple", (c,)) for c in columns)),))
+    if not isinstance(elem, List) or strict is not None and to_python(strict, "zip: strict"):
+        raise TypeError_(f"*: cannot spread {describe(rows)} here; its length must be known at compile time")
+    return Iter("columns", (await call(engine, frame, prelude.transposed, rows),))
 
 
 @special(builtins.enumerate)

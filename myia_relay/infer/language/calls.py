@@ -48,7 +48,7 @@ from ..objects.advice import SYMBOLS, cannot_be_compiled, has_advice, is_known_f
 from ..objects.attributes import METHODS_OF_REFS
 from ..objects.comparisons import sequence_class
 from ..objects.instances import instance_made
-from ..objects.iterables import unwrapped
+from ..objects.iterables import list_of_tuple, unwrapped
 from ..objects.leaves import as_new, lift, to_python
 from ..objects.list_methods import list_method, list_operator
 from ..objects.ranges import range_method, range_operator
@@ -203,6 +203,8 @@ async def call_static(engine: Engine, frame: Frame, value: Any, args, kwargs, or
         return await call_python(engine, frame, grid, grid_parts(args[1]), {}, origin, site)
     if not kwargs and (lookup(OPERATORS, value) is not None or lookup(STRUCTURAL, value)):
         own = await operator_method(engine, frame, value, args, origin, site) if args else None
+        if value in (operator.not_, operator.contains):
+            args = [list_of_tuple(args[0]), *args[1:]]
         if own is None and takes_sequences(value, args):
             value = binary(value, args[0])
             args = [await from_sequence(engine, frame, a, origin, site) for a in args]

@@ -95,8 +95,15 @@ def _walk_iter(engine: Engine, frame: Frame, value: Iter) -> list[Val] | Walk:
         return Walk(*range_parts(value), lambda inner, index: index)
     if value.kind == "map":
         raise TypeError_("map() cannot be gone over here; make a list of it first")
+    if value.kind == "columns":
+        (columns,) = value.parts
+
+        def column(body: Frame, index: Dyn) -> Val:
+            return Iter("tuple", (entry(engine, body, reach(frame, body, columns), index),))
+
+        return Walk(frame.constant(0), length(engine, frame, columns), frame.constant(1), column)
     inner = [walk(engine, frame, p) for p in value.parts[:1] if value.kind != "zip"]
-    if value.kind in ("iterator", "dict_keys", "dict_values", "dict_items"):
+    if value.kind in ("iterator", "tuple", "dict_keys", "dict_values", "dict_items"):
         return inner[0]
     if value.kind == "enumerate":
         (steps,) = inner
@@ -161,6 +168,11 @@ def _walk_iter(engine: Engine, frame: Frame, value: Iter) -> list[Val] | Walk:
 def unwrapped(value: Val) -> Val:
     """The iterable below an iterator that visits all of it; other values unchanged."""
     return value.parts[0] if isinstance(value, Iter) and value.kind == "iterator" else value
+
+
+def list_of_tuple(value: Val) -> Val:
+    """The run-time list that is in a tuple of run-time length; other values unchanged."""
+    return value.parts[0] if isinstance(value, Iter) and value.kind == "tuple" else value
 
 
 def _unrolled_zip(frame: Frame, found: list[list[Val] | Walk]) -> list[Val] | None:

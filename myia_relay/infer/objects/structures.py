@@ -265,6 +265,9 @@ def get(engine: Engine, frame: Frame, value: Val, index: Val) -> Val:
             return wrong
     if is_run_time(value):
         return lists.get(engine, frame, value, index)
+    if isinstance(value, Iter) and value.kind == "tuple":
+        part = get(engine, frame, value.parts[0], index)
+        return Iter("tuple", (part,)) if isinstance(index, SliceVal) else part
     if isinstance(value, Seq):
         items(value, "__getitem__")
         if value.kind == "dict" and is_word(index):

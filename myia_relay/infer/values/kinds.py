@@ -16,7 +16,7 @@ from ...library.complex_numbers import Complex
 from ...utils.errors import TypeError_
 from .values import Bound, ClosureVal, Dyn, Iter, KnownRecord, Listed, Raised, Seq, SliceVal, Static, Text, Val
 
-ITERABLES = {"range": range, "zip": zip, "enumerate": enumerate}
+ITERABLES = {"range": range, "zip": zip, "columns": zip, "enumerate": enumerate, "tuple": tuple}
 
 
 def is_data(value: Val | None) -> TypeGuard[Dyn]:

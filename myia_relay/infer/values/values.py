@@ -172,8 +172,9 @@ class Iter(Val):
     """An iterable that can only be iterated over, with its parts.
 
     Attributes:
-        kind: "range"; "dict_keys", "dict_values" and "dict_items", which hold a tuple; or an iterator: "zip", "enumerate",
-            "reversed", "map" (a function and sequences), "iterator" (of a sequence).
+        kind: "range"; "dict_keys", "dict_values" and "dict_items", which hold a tuple; "tuple", which holds a run-time list; or an
+            iterator: "zip", "enumerate", "reversed", "map" (a function and sequences), "iterator" (of a sequence), "columns" (of
+            tuples, which are the lists in a run-time list).
         parts: its parts.
         once: for an iterator, which is exhausted by its first use.
     """
@@ -185,7 +186,7 @@ class Iter(Val):
     @property
     def is_iterator(self) -> bool:
         """Whether it can be iterated over only once."""
-        return self.kind in ("zip", "enumerate", "reversed", "map", "iterator")
+        return self.kind in ("zip", "enumerate", "reversed", "map", "iterator", "columns")
 
 
 @dataclass(frozen=True, eq=False)
