@@ -1,6 +1,6 @@
 """`python -m benchmarks derivatives`: what gradients, Jacobians and their compilation cost.
 
-The time of a gradient (with its value) over that of the objective, for four objectives, in interleaved rounds; the objective
+The time of a gradient (with its value) over that of the objective, for eight objectives, in interleaved rounds; the objective
 beside plain C (`gcc -O3`, where there is a gcc); the memory that the first gradient adds; the Jacobian of a banded function
 R^200 -> R^200 beside JAX; and compile times: of a third derivative, and of the gradient of a network of three layers.
 """

@@ -1,4 +1,4 @@
-"""Objectives to differentiate, and arguments for them: ADBench's GMM and LSTM, LeNet's loss, recursions over trees.
+"""Objectives to differentiate, and arguments for them: ADBench's GMM and LSTM, LeNet's loss, recursions over trees, loops in place.
 
 Sources: R. Socher et al., "Semantic compositionality through recursive matrix-vector spaces" (EMNLP 2012) for networks over parse
 trees; F. Srajer, Z. Kukelova and A. Fitzgibbon, "A benchmark of selected algorithmic differentiation tools" (OMS 2018);
@@ -15,6 +15,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from myia_relay import Float64, Tensor, relay
+
+from .loops.linear_algebra import cholesky, trisolv
 
 
 class Objective(NamedTuple):
@@ -130,6 +132,26 @@ def parsed(t: Parse, w, u, bias):
     return np.sum(encoded(t, w, u, bias) ** 2)
 
 
+def solved(matrix, b):
+    """A function of the solution of a triangular system, entry by entry."""
+    return np.sum(trisolv(matrix, b) ** 2)
+
+
+def factorised(matrix):
+    """A function of a Cholesky factor, entry by entry in place."""
+    return np.sum(cholesky(matrix.copy()) ** 2)
+
+
+def relaxed(u):
+    """A function of a grid after sweeps of a relaxation in place."""
+    u = u.copy()
+    for _ in range(5):
+        for i in range(1, u.shape[0] - 1):
+            for j in range(1, u.shape[1] - 1):
+                u[i, j] = 0.25 * (u[i - 1, j] * u[i + 1, j] + np.sin(u[i, j - 1]) + u[i, j + 1])
+    return np.sum(u * u)
+
+
 def sentence(words: int, rng: np.random.Generator) -> Parse:
     """A random parse tree."""
     if words == 1:
@@ -167,6 +189,10 @@ def objectives(small: bool = False) -> dict[str, Objective]:
         sentence(words, rng),
         (rng.normal(size=(16, 16)) * 0.3, rng.normal(size=(16, 16)) * 0.3, rng.normal(size=16)),
     )
+    system, side = (10, 8) if small else (400, 100)
+    lower = np.tril(rng.random((system, system))) + system * np.eye(system)
+    positive = rng.random((side, side)) + side * np.eye(side)
+    positive = positive @ positive.T
     mixture = (alphas, means, icf, x, 1.7, 3, -1.0)
     return {
         "gmm": Objective(f"GMM, n {n}, d {d}, K {k}", gmm, (0, 1, 2), mixture, (*mixture, n, k, d)),
@@ -182,6 +208,9 @@ def objectives(small: bool = False) -> dict[str, Objective]:
             f"network over a parse tree, {words} words", parsed, (0, 1, 2, 3), (phrase, *weights), None
         ),
         "lenet": Objective("LeNet's loss, one image", lenet, (0,), (params, image, label), None),
+        "solved": Objective(f"triangular system, n {system}", solved, (0, 1), (lower, rng.random(system)), None),
+        "factorised": Objective(f"Cholesky factor, n {side}", factorised, (0,), (positive,), None),
+        "relaxed": Objective(f"relaxation in place, n {side}", relaxed, (0,), (rng.random((side, side)),), None),
     }
 
 

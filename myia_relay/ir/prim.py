@@ -65,6 +65,16 @@ class PartUpdate(NamedTuple):
         """The primitive that reads the part."""
         return "dynamic_slice" if self.window else "dynamic_index"
 
+    @property
+    def writes(self) -> str:
+        """The primitive that puts another part in its place."""
+        return "dynamic_update_slice" if self.window else "dynamic_update"
+
+    @property
+    def increases(self) -> str:
+        """The primitive that adds to the part."""
+        return "slice_add" if self.window else "index_add"
+
 
 class Primitive:
     """One operation with all that is known of it.

@@ -27,6 +27,7 @@ from .loops.delay_updates import DelayUpdates
 from .loops.exchanged_buffers import ExchangeBuffers
 from .loops.induction import SubstituteInductionVariables
 from .loops.invariants import HoistInvariants
+from .loops.nested_updates import NestUpdates
 from .loops.partial_sums import PartialSums
 from .loops.preallocate_tapes import PreallocateTapes
 from .loops.redundant_loops import EliminateRedundantLoops
@@ -124,7 +125,9 @@ def optimize(graph: Graph, fastmath: bool = False, check: bool | None = None) ->
     if subsumed is not graph:
         graph = Pipeline(passes, verify=verified)(subsumed)
     summed = Pipeline(
-        (CarrySums(), SparseUpdates(), Accumulate(), PartialSums(), SumProducts()), rounds=1, verify=verified
+        (CarrySums(), SparseUpdates(), Accumulate(), PartialSums(), SumProducts(), NestUpdates()),
+        rounds=1,
+        verify=verified,
     )(graph)
     if summed is not graph:
         graph = Pipeline(passes, verify=verified)(summed)

@@ -16,6 +16,7 @@ VARIABLE = "MYIA_RELAY_WITHOUT"
 OPTIMISATIONS = {
     "accumulate": "sums of adjoints go on through inner loops",
     "partial_sums": "the cotangent of a part is added to that part of the sum alone",
+    "nested_updates": "what is added to a part of a part is added there alone, in derived code",
     "batch_products": "products in a loop with a matrix that it does not change are one product, where they can be",
     "blas": "products of matrices are calls of a library",
     "colour_jacobians": "directions of a Jacobian that do not meet share a pass",

@@ -215,7 +215,8 @@ def test_derivatives(tmp_path):
     done = run("derivatives", *words)
     assert done.returncode == 0, done.stderr
     results = json.loads(out.read_text())
-    assert set(results["objectives"]) == {"gmm", "lstm", "tree", "parsed", "lenet"}
+    names = {"gmm", "lstm", "tree", "parsed", "lenet", "solved", "factorised", "relaxed"}
+    assert set(results["objectives"]) == names
     assert all(case["ratio"] > 0 for case in results["objectives"].values())
     assert "gradient / objective" in done.stdout and results["jacobian"]["n = 200, array"]["myia_relay"]["best"] > 0
 

@@ -49,8 +49,9 @@ from ..common.cotangents import (
     zeros,
 )
 from .recursion import split_call
+from .restore import changes, lineage
 from .reverse import RULES, Adjoint
-from .split import Split, holds_tape, split_graph
+from .split import Split, holds_tape, restoring_split, split_graph
 
 
 def _acts(adjoint: Adjoint, node: Apply) -> tuple:
@@ -98,6 +99,7 @@ def _cond(adjoint: Adjoint, node: Apply, ct: Cotangent) -> None:
     acts = _acts(adjoint, node)[1:]
     everything = tuple(range(len(acts)))
     splits = [split_graph(adjoint.context, node.attrs[k], acts, dout, everything) for k in ("then", "orelse")]
+    splits, changed = _restoring_branches(adjoint, node, splits, acts, dout, everything)
     slots, places = _slots(splits)
     condition, *operands = [lookup(adjoint.env, a) for a in node.args]
     saved: list[Node] = []
@@ -111,7 +113,9 @@ def _cond(adjoint: Adjoint, node: Apply, ct: Cotangent) -> None:
     own = list(zip(splits[0].patterns, splits[1].patterns, strict=True))
     patterns = [either_pattern(p, q, a.type) for (p, q), a in zip(own, operands, strict=True)]
     reused = sorted({*splits[0].reused, *splits[1].reused})
-    inputs = [*(operands[i] for i in reused), *saved, *leaf_nodes(b, ct, dout, node.type)]
+    whole = adjoint.env[node]
+    finals = [whole if part is None else _parts(b, whole, [part])[0] for _, part in changed]
+    inputs = [*(operands[i] for i in reused), *saved, *finals, *leaf_nodes(b, ct, dout, node.type)]
     then, orelse = [
         _backward_branch(s, reused, p, len(slots), patterns, inputs) for s, p in zip(splits, places, strict=True)
     ]
@@ -121,6 +125,32 @@ def _cond(adjoint: Adjoint, node: Apply, ct: Cotangent) -> None:
     nodes = iter(_parts(b, result, range(len(result.type.elems))))
     for arg, p, both in zip(node.args[1:], patterns, own, strict=True):
         adjoint.accumulate(arg, _decided(unflatten(p, nodes), *both, *sides), "cond")
+    for (i, part), before in zip(changed, nodes, strict=True):
+        assert adjoint.restoring is not None
+        adjoint.restoring.undone[whole, part] = (operands[i], before)
+
+
+def _restoring_branches(
+    adjoint: Adjoint, node: Apply, splits: list[Split], acts, dout: Pattern, again: tuple[int, ...]
+) -> tuple[list[Split], list[tuple[int, int | None]]]:
+    """The splits of branches in which the arrays are restored that the adjoint around them asks for.
+
+    Returns:
+        The splits, and the positions of these arrays among the operands, each with the part of the result that it is afterwards.
+    """
+    asked = adjoint.restoring.asked.get(node, ()) if adjoint.restoring is not None else ()
+    places: dict[int, int | None] = {}
+    for part in asked:
+        found = lineage(node.attrs["then"], part)
+        assert found is not None
+        places[node.attrs["then"].params.index(found.origin)] = part
+    if not places or adjoint.context.versions is not None:
+        return splits, []
+    restoring = [
+        restoring_split(adjoint.context, node.attrs[k], acts, dout, again, False, places) for k in ("then", "orelse")
+    ]
+    done = [s for s in restoring if s is not None]
+    return (done, sorted(places.items())) if len(done) == 2 else (splits, [])
 
 
 def _decided(ct: Cotangent, then: Pattern, orelse: Pattern, taken: Node, other: Node) -> Cotangent:
@@ -167,7 +197,10 @@ def _forward_branch(split: Split, slots, places: list[int]) -> Graph:
 
 
 def _backward_branch(split: Split, reused: list[int], places: list[int], slots: int, patterns, inputs) -> Graph:
-    """(*reused operands, *slots, *dout) -> cotangents of operands, with zeros where only the other branch has one."""
+    """(*reused operands, *slots, *restored, *dout) -> (*cotangents of operands, *restored)
+
+    The cotangents are zeros where only the other branch has one.
+    """
     graph = Graph(split.backward.name, None, split.backward.origin)
     params = [graph.add_parameter(n.name or f"r{i}", n.type) for i, n in enumerate(inputs)]
     b = Builder(graph, graph.origin.derive("vjp"))
@@ -177,7 +210,7 @@ def _backward_branch(split: Split, reused: list[int], places: list[int], slots: 
     out: list[Node] = []
     for own, p, param in zip(split.patterns, patterns, split.forward.params, strict=True):
         out += leaf_nodes(b, unflatten(own, nodes), p, param.type)
-    graph.output = _pack(b, out)
+    graph.output = _pack(b, [*out, *nodes])
     return graph
 
 
@@ -199,6 +232,7 @@ def _loop(adjoint: Adjoint, node: Apply, ct: Cotangent) -> None:
         if new == dout:
             break
         dout = new
+    split = _restoring(adjoint, node, split, acts, dout, again)
     args = [lookup(adjoint.env, a) for a in node.args]
     bounds, init, constants = args[:lead], args[lead : lead + n], args[lead + n :]
 
@@ -222,10 +256,15 @@ def _loop(adjoint: Adjoint, node: Apply, ct: Cotangent) -> None:
     sums = [_nothing(b, t) for p, k in zip(into, constants, strict=True) for t in leaf_types(p, k.type)]
     shared = [constants[i - first - n] for i in split.reused if i >= first]
     backward = _backward_body(adjoint.context.functions, body, split, first, n, dout, into, shared)
-    inputs = (*bounds, *dcarry, *sums, *filled, *shared)
-    carried = len(dcarry) + len(sums) + len(filled)
+    finals = [values[k - first] for k in split.restored]
+    inputs = (*bounds, *dcarry, *sums, *filled, *finals, *shared)
+    carried = len(dcarry) + len(sums) + len(filled) + len(finals)
     result = b.emit(REGISTRY["for_loop"], inputs, {"body": backward, "carried": carried})
     wanted = [*range(lead, lead + n), *range(lead + n, len(args))]
+    if adjoint.restoring is not None:
+        restored = _parts(b, result, range(carried - len(finals), carried))
+        for k, final, before in zip(split.restored, finals, restored, strict=True):
+            adjoint.restoring.undone[final, None] = (init[k - first], before)
     nodes = iter(_parts(b, result, range(len(dcarry) + len(sums))))
     runs = _runs(b, *bounds)
     for i, p in zip(wanted, [*dout, *into], strict=True):
@@ -235,6 +274,21 @@ def _loop(adjoint: Adjoint, node: Apply, ct: Cotangent) -> None:
                 ct, lambda c: c if isinstance(c, Guarded) or not is_guardable(c.type) else guarded(c, runs, True)
             )
         adjoint.accumulate(node.args[i], ct, "a loop")
+
+
+def _restoring(adjoint: Adjoint, node: Apply, split: Split, acts, dout: Pattern, again: tuple[int, ...]) -> Split:
+    """The split of a loop's body in which the arrays are restored that should be, or that the adjoint around it asks for."""
+    context, first = adjoint.context, 1 if node.fn.name == "for_loop" else 0
+    if context.versions is not None:  # what recursions keep is threaded through afterwards
+        return split
+    around = adjoint.restoring
+    asked = around.asked.get(node, ()) if around is not None else ()
+    places: dict[int, int | None] = {first + part: part for part in asked if part is not None}
+    for k, (part, whole) in split.dear.items():
+        if k == first + part and (whole or around is None or changes(adjoint.graph, node, part)):
+            places[k] = part
+    found = restoring_split(context, node.attrs["body"], acts, dout, again, True, places) if places else None
+    return found if found is not None else split
 
 
 def _runs(b: Builder, start: Node, stop: Node, step: Node) -> Node:
@@ -304,7 +358,7 @@ def _advance(b: Builder, both: Node, n: int, tapes: Sequence[Node], more: Sequen
 def _backward_body(
     functions: Functions, body: Graph, split: Split, first: int, n: int, dout, into, shared: list[Node]
 ) -> Graph:
-    """(i, *dcarry, *sums, *tapes, *loop constants) -> (*dcarry, *sums, *tapes)"""
+    """(i, *dcarry, *sums, *tapes, *restored, *loop constants) -> (*dcarry, *sums, *tapes, *restored)"""
     graph = Graph(split.backward.name, None, body.origin)
     graph.flags["late"] = not body.flags.get("late", False)  # see `ad.batch.control`
     b = Builder(graph, body.origin.derive("vjp"))
@@ -318,10 +372,11 @@ def _backward_body(
     dcarry = parameters("d", [t for p, own in zip(dout, before, strict=True) for t in leaf_types(p, own)])
     sums = parameters("sum", [t for p, own in zip(into, after, strict=True) for t in leaf_types(p, own)])
     tapes = parameters("tape", [Tape(t) for t in split.residuals])
+    finals = parameters("final", [body.params[k].type for k in split.restored])
     constants = iter([graph.add_parameter(k.name or f"k{i}", k.type) for i, k in enumerate(shared)])
     popped = [_parts(b, b.emit(REGISTRY["tape_pop"], (t,)), [0, 1]) for t in tapes]
     given = [index if first and i == 0 else next(constants) for i in split.reused]
-    result = inline(b, split.backward, [*given, *(entry for _, entry in popped), *dcarry])
+    result = inline(b, split.backward, [*given, *(entry for _, entry in popped), *finals, *dcarry])
     nodes = iter(_parts(b, result, range(len(split.backward.output.type.elems))))
     own = [unflatten(p, nodes) for p in split.patterns]
     out: list[Node] = []
@@ -332,7 +387,7 @@ def _backward_body(
         out.append(
             either(b, total, x) if total.type == BOOL else materialise(b, add(b, functions, total, x), total.type)
         )
-    graph.output = _pack(b, [*out, *(below for below, _ in popped)])
+    graph.output = _pack(b, [*out, *(below for below, _ in popped), *nodes])
     return graph
 
 

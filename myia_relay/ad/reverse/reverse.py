@@ -31,6 +31,7 @@ from ...utils.errors import CompileError, GradError
 from ..common.activity import Act, Activity
 from ..common.cotangents import Cotangent, Guarded, Record, add, as_flag, coerce, guarded, materialise, split
 from .guards import GuardedRegions
+from .restore import Restoring
 
 
 class Expansion:
@@ -89,6 +90,7 @@ class Adjoint:
 
     Attributes:
         guards: the cotangents that only some paths have.
+        restoring: the arrays that are restored on the way back; None where the adjoint is not that of a loop or a branch.
         faint: nodes whose cotangents all come through a recursion or a list, which may use them or not (see `careful_rule`).
     """
 
@@ -103,12 +105,16 @@ class Adjoint:
         self.faint: set[Node] = set()
         self.receives_faint = False
         self.inserted: dict[Node, list[Apply]] = {}
+        self.restoring: Restoring | None = None
 
     def forward(self) -> Node:
         """Emit the graph's own applications; effects keep their order. Returns the output."""
         for node in self.graph.nodes:
             self.refuse_updates(node)
-            self.env[node] = emit_like(self.builder, node, tuple(lookup(self.env, a) for a in node.args))
+            args = tuple(lookup(self.env, a) for a in node.args)
+            if self.restoring is not None:
+                self.restoring.look(self.builder, node, args)
+            self.env[node] = emit_like(self.builder, node, args)
         return lookup(self.env, self.graph.output)
 
     def refuse_updates(self, node: Apply) -> None:

@@ -18,8 +18,8 @@ Dubach, "LAGrad" (CC 2023), section 3.2.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field
 
 from ...abstract.dims import Dim, product, run_time_symbols, symbols
 from ...abstract.types import Array, List, Scalar, Struct, Tape, Type, leaves, tuple_of, type_symbols
@@ -31,6 +31,7 @@ from ...ir.sizes import is_binding, mentioned
 from ...utils.errors import GradError
 from ..common.activity import Act
 from ..common.cotangents import Pattern, leaf_nodes, leaf_types, pattern, unflatten
+from .restore import ArrayVersions, Restoring, worth
 from .reverse import Adjoint, Expansion
 
 FREE = {"get_item", "make_struct", "undef", "dim_size", "none", "as_scalar"}
@@ -56,6 +57,9 @@ class Split:
         dout: which parts of the result's cotangent the backward half takes.
         threads: whether both halves run versions of functions that call themselves, whose residuals are on tapes that are
             threaded through afterwards (`ad.reverse.recursion`): then neither half may be left out.
+        restored: parameters that are arrays which the graph changes: the backward half takes what they are in the end, before the
+            nodes of dout, and returns what they were, behind the cotangents (`ad.reverse.restore`).
+        dear: of a loop's body, arrays of which so much is kept that they should be restored, as `restore.worth` returns them.
     """
 
     forward: Graph
@@ -65,6 +69,8 @@ class Split:
     patterns: tuple[Pattern, ...]
     dout: Pattern
     threads: bool = False
+    restored: tuple[int, ...] = ()
+    dear: Mapping[int, tuple[int, bool]] = field(default_factory=dict, compare=False)
 
 
 def split_graph(
@@ -86,20 +92,58 @@ def split_graph(
     return context.splits[key]
 
 
+def restoring_split(
+    context: Expansion,
+    graph: Graph,
+    acts: tuple[Act, ...],
+    dout: Pattern,
+    again: tuple[int, ...],
+    loop: bool,
+    places: Mapping[int, int | None],
+) -> Split | None:
+    """As `split_graph`, with arrays that are restored on the way back; None where that is not possible.
+
+    Args:
+        places: the parameters that hold them -> the parts of the result that they are in the end.
+    """
+    places = dict(sorted(places.items()))
+    key = (graph, acts, dout, again, loop, tuple(places.items()))
+    if key not in context.splits:
+        restoring = Restoring.of(graph, places)
+        joint = Joint(context, graph, acts, dout, again, loop, restoring=restoring) if restoring is not None else None
+        context.splits[key] = joint.cut() if joint is not None and joint.restores else None
+    return context.splits[key]
+
+
 class Joint:
     """The adjoint of a graph in one straight line, and its split.
 
     Args:
         patterns: which parts of the parameters' cotangents are returned; by default those that are not zero.
+        restoring: what is restored.
         Others: as for `split_graph`.
+
+    Attributes:
+        restores: whether everything that is to be restored can be.
     """
 
-    def __init__(self, context: Expansion, graph: Graph, acts, dout: Pattern, again, loop: bool = False, patterns=None):
+    def __init__(
+        self,
+        context: Expansion,
+        graph: Graph,
+        acts,
+        dout: Pattern,
+        again,
+        loop: bool = False,
+        patterns=None,
+        restoring: Restoring | None = None,
+    ):
         self.context, self.graph, self.loop, self.dout = context, graph, loop, dout
         self.joint, env = same_interface(graph)
         self.params = self.joint.params[:]
         builder = Builder(self.joint, graph.origin)
         adjoint = Adjoint(context, builder, graph, [env[p] for p in graph.params], acts)
+        adjoint.restoring = restoring if restoring is not None else Restoring()
         self.out = adjoint.forward()
         plain = set(self.joint.nodes)
         self.douts = [self.joint.add_parameter(f"d{i}", t) for i, t in enumerate(leaf_types(dout, graph.output.type))]
@@ -112,11 +156,27 @@ class Joint:
         last = max((i for i, n in enumerate(self.joint.nodes) if n in plain), default=-1)
         self.first, self.second = self.joint.nodes[: last + 1], self.joint.nodes[last + 1 :]
         self.again = {self.params[i] for i in again}
+        self.env = adjoint.env
+        self.versions = ArrayVersions(builder, adjoint.restoring, adjoint.env)
+        self.restores = restoring is None or self.restore()
+
+    def restore(self) -> bool:
+        """Let the adjoint applications read what is restored, and put all of them in order; False where that is not possible."""
+        versions, first = self.versions, set(self.first)
+        if not versions.find(self.joint, self.out, self.params):
+            return False
+        more: list[Apply] = []
+        for node in self.second:
+            node.args = tuple(versions.read(a, first, more) for a in node.args)
+        self.results = [versions.read(r, first, more) for r in self.results] + versions.initial
+        order = in_order(self.second, {*self.second, *more, *versions.undo}, self.results)
+        self.second = order or []
+        return order is not None
 
     def cut(self) -> Split:
         adjoints = self.live()
         wanted = {a for node in adjoints for a in node.args} | set(self.results)
-        wanted -= set(adjoints) | set(self.douts)
+        wanted -= {*adjoints, *self.douts, *self.versions.finals}
         wanted = {w for w in wanted if not isinstance(w, Constant)}
         saved, computed, reused = self.choose(wanted)
         if binders := {name: n for n in self.first if is_binding(n) for name in symbols(n.attrs["dim"])}:
@@ -128,7 +188,7 @@ class Joint:
             residuals=tuple(packed_type(n.type) for n in saved),
             backward=self.half(
                 "backward",
-                [*(self.params[i] for i in indices), *saved, *self.douts],
+                [*(self.params[i] for i in indices), *saved, *self.versions.finals, *self.douts],
                 [*computed, *adjoints],
                 self.results,
                 unpack=saved,
@@ -137,6 +197,8 @@ class Joint:
             patterns=self.patterns,
             dout=self.dout,
             threads=any(self.context.threads(node) for node in (*self.first, *adjoints)),
+            restored=tuple(self.versions.restoring.places),
+            dear=worth(self.graph, self.env, saved) if self.loop else {},
         )
 
     def with_sizes(
@@ -167,14 +229,14 @@ class Joint:
 
     def choose(self, wanted: set[Node]) -> tuple[list[Node], list[Apply], set[Node]]:
         """What to save, what to recompute, and which parameters to take again, so that `wanted` is available."""
-        free = self.free()
+        free, kept = self.free(), set(self.versions.kept.values())
         saved: set[Node] = {w for w in wanted if isinstance(w, Parameter) and w not in self.again}
         computed: set[Node] = set()
         wanted = set(wanted)
         for node in reversed(self.first):
             if node not in wanted:
                 continue
-            if node in free or _is_view(node):
+            if node not in kept and (node in free or _is_view(node)):
                 computed.add(node)
                 for arg in node.args:
                     if not isinstance(arg, Constant):
@@ -187,6 +249,7 @@ class Joint:
         for node in self.first:  # cheap values whose operands are available anyway
             if (
                 node in saved
+                and node not in kept
                 and (_is_free(node) or _is(node, CHEAP))
                 and all(isinstance(a, Constant) or (a in here and a in wanted) for a in node.args)
             ):
@@ -251,6 +314,38 @@ class Joint:
         type = tuple_of(*[r.type for r in out])
         graph.output = builder.emit(REGISTRY["make_struct"], out, {"type": type})
         return graph
+
+
+def in_order(nodes: Sequence[Apply], members: Collection[Apply], results: Sequence[Node]) -> list[Apply] | None:
+    """Applications in an order in which each comes after what it needs: `nodes` as they are, the others as late as possible.
+
+    Args:
+        nodes: applications.
+        members: they, and others that they may need.
+        results: what else needs some.
+
+    Returns:
+        Those that are needed; None where some need each other.
+    """
+    out: dict[Apply, None] = {}
+    open_: set[Apply] = set()
+    for first in (*nodes, *results):
+        stack = [first] if isinstance(first, Apply) and first in members else []
+        while stack:
+            node = stack[-1]
+            if node in out:
+                stack.pop()
+                continue
+            missing = [a for a in node.args if isinstance(a, Apply) and a in members and a not in out]
+            if not missing:
+                out[node] = None
+                open_.discard(stack.pop())
+            elif node in open_:
+                return None
+            else:
+                open_.add(node)
+                stack += missing
+    return list(out)
 
 
 def packed_type(t: Type) -> Type:

@@ -20,6 +20,7 @@ from ...abstract.types import Array, Data, Leaf, Scalar, Type, is_static_shape, 
 from ...ir.axes import is_pointwise, relation_of
 from ...ir.node import Apply, Constant, Graph, Node, applied
 from ...ir.prim import Primitive, update_of
+from ...ir.updates import reads_same_part
 from ...utils.switches import is_left_out
 
 # Rough costs in arithmetic operations an element, vectorised.
@@ -313,21 +314,7 @@ def _part_of(node: Apply, out: Fusion) -> Apply | None:
     part, update = node.args[1], update_of(node)
     if update is None or update.adds or not is_fusable(part) or not update_of(part) or out.users[part] != [node]:
         return None
-    read = part.args[0]
-    same = (
-        applied(read) == update.reads
-        and read.args[0] is node.args[0]
-        and _same(read.args[1], node.args[2])
-        and read.attrs["axis"] == node.attrs["axis"]
-        and read.type == part.type
-    )
-    return part if same else None
-
-
-def _same(a: Node, b: Node) -> bool:
-    if isinstance(a, Constant) and isinstance(b, Constant):
-        return a.type == b.type and a.value == b.value
-    return a is b
+    return part if reads_same_part(part.args[0], node.args[0], node) else None
 
 
 def _is_again(node: Apply, users: list, kernels: list[Node], depth: dict, out: Fusion) -> bool:

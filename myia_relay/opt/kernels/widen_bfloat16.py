@@ -97,8 +97,7 @@ class _Widen(Rewriter):
         part = builder.emit(REGISTRY[update.reads], (x, at), {"axis": axis, **window})
         total = builder.emit(REGISTRY["add"], (self.widen(builder, part, node), self.widen(builder, v, node)))
         total = builder.emit(REGISTRY["cast"], (total,), {"dtype": NARROW})
-        write = "dynamic_update_slice" if update.window else "dynamic_update"
-        return builder.emit(REGISTRY[write], (x, total, at), {"axis": axis}, node.type)
+        return builder.emit(REGISTRY[update.writes], (x, total, at), {"axis": axis}, node.type)
 
     def cast(self, builder: Builder, node: Apply, value: Node, attrs: Mapping[str, Any]) -> Node:
         """A conversion, by way of float32."""

@@ -9,8 +9,9 @@ from __future__ import annotations
 from ...abstract.dims import known_size
 from ...abstract.types import INT, Array, Scalar, Struct
 from ...ir.build import Builder, Var, as_type
-from ...ir.node import Apply, Constant, Node
+from ...ir.node import Apply, Constant, Node, applies
 from ...ir.prim import REGISTRY
+from ...ir.updates import is_update
 from ...prims.rules.broadcast import broadcast_to, cast, reduce_sum, reshape
 from ...prims.rules.relations import broadcast_shapes
 from .rules import Lit, Match, Op, Rule, Table, Wildcard, X, Y, Z, filled
@@ -350,6 +351,13 @@ def _merge(prim: str) -> Rule:
     )
 
 
+def _reads(part: Node, array: Node) -> bool:
+    """Whether a value is a changed part of an array, which is then read."""
+    while is_update(part):
+        part = part.args[0]
+    return applies(part, "dynamic_index", "dynamic_slice") and part.args[0] is array
+
+
 def _updated(m: Match):
     return REGISTRY["dynamic_update"](m["x"], m["y"], m["z"], axis=m.attrs["axis"])
 
@@ -391,7 +399,7 @@ UPDATES = (
         _updated,
         # Only in derived code: what a user writes element by element is changed in place, element by element.
         "the last of two assignments stays",
-        lambda m: m.attrs["axis"] == m.inner(0)["axis"],
+        lambda m: m.attrs["axis"] == m.inner(0)["axis"] and not _reads(m.args[1], m.args[0]),
         exact=False,
     ),
 )

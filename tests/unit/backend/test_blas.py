@@ -10,6 +10,7 @@ import pytest
 pytest.importorskip("tvm")
 pytest.importorskip("scipy_openblas32")
 
+from myia_relay import grad, relay
 from myia_relay.backend.tvm.kernels import blas
 from myia_relay.backend.tvm.tir import pipeline, threads
 from myia_relay.backend.tvm.tir.block import Block
@@ -45,6 +46,45 @@ def test_long_products_are_cut(shape, trans_a, trans_x, monkeypatch):
     monkeypatch.setattr(blas, "SMALL", 5000)
     monkeypatch.setattr(blas, "has_small_kernels", lambda: True)
     test_gemm(shape, trans_a, trans_x, "float64")
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize("trans", [False, True])
+@pytest.mark.parametrize("n, k", [(1, 3), (16, 5), (37, 40), (50, 1)])
+def test_syrk(n, k, trans, dtype):
+    a = RNG.standard_normal((k, n) if trans else (n, k)).astype(dtype)
+    c = np.full((n + 1) * n, np.nan, dtype)
+    A, C = (pipeline.param(s, v.shape, dtype) for s, v in zip("ac", (a, c)))
+    b = Block()
+    blas.syrk(b, n, k, (A, 0), (C, n), trans=trans)
+    build([A, C], b)(a, c)
+    c = c.reshape(n + 1, n)
+    np.testing.assert_allclose(
+        c[1:], a.T @ a if trans else a @ a.T, rtol=1e-4 if dtype == "float32" else 1e-12, atol=1e-5
+    )
+    np.testing.assert_array_equal(c[1:], c[1:].T)
+    assert np.isnan(c[0]).all()
+
+
+def test_a_product_with_its_own_transpose_computes_a_half(monkeypatch):
+    """Also of slices whose sizes a run tells, without elements, and differentiated; the result is symmetric to the bit."""
+    monkeypatch.setattr(threads, "count", lambda: 1)
+
+    def both(x, n):
+        y = x[:, :n]
+        return x @ x.T, x.T @ x, y @ y.T, y.T @ y
+
+    x = RNG.standard_normal((70, 64))
+    native = relay(both)
+    for n in (64, 33, 1, 0):
+        for found, want in zip(native(x, n), both(x, n)):
+            np.testing.assert_allclose(found, want, rtol=1e-12, atol=1e-12)
+            np.testing.assert_array_equal(found, found.T)
+
+    def loss(x):
+        return np.sum((x.T @ x) ** 2)
+
+    np.testing.assert_allclose(grad(loss)(x), 4.0 * x @ (x.T @ x), rtol=1e-10)
 
 
 @pytest.mark.parametrize("dtype", ["float32", "float64"])

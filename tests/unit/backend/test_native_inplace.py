@@ -218,6 +218,24 @@ def test_nothing_is_written_to_an_empty_array(shape):
     assert work(program) == "mul copy"
 
 
+def test_a_part_that_is_read_after_the_update_is_kept_not_the_array():
+    def f(x, v, i, j):
+        y = x * 2.0
+        row = apply("dynamic_index", y, i, axis=0)
+        part = apply("dynamic_slice", row, j, axis=0, length=3)
+        y = apply("dynamic_update", y, v, i, axis=0)
+        y = apply("index_add", y, row * 3.0, j, axis=0)
+        return apply("dynamic_update_slice", y, apply("reshape", part, shape=(1, 3)), j, axis=0)
+
+    graph = build(f, Array("float64", (5, 3)), vec(3), INT, INT)
+    program, x, v = compile_program(graph), np.arange(15.0).reshape(5, 3), np.full(3, 0.5)
+    for i in range(5):
+        for j in range(5):
+            np.testing.assert_array_equal(program(x, v, i, j), run(graph, (x, v, i, j)))
+    copied = re.findall(r'"memmove".*T\.int64\((\d+)\)\)', str(program.tir["main"]))
+    assert copied.count("120") == 1, copied  # of the result
+
+
 # --- results that are made where they are wanted ----------------------------------------------------------------------------
 
 

@@ -4,6 +4,9 @@ import numpy as np
 import pytest
 
 from myia_relay import grad, relay
+from myia_relay.ir.prim import adds_to_part
+from myia_relay.ir.rewrite import all_graphs
+from myia_relay.ir.updates import is_update
 from tests.slopes import slopes
 
 X = np.linspace(0.2, 1.1, 12)
@@ -71,3 +74,36 @@ def test_special_values():
     got = relay(put_back)(x)
     np.testing.assert_array_equal(got, x)
     assert np.signbit(got[1])
+
+
+def parts_of_parts(a):
+    """Rows of slices, slices of rows, columns of slices, the same element twice, and a row taken from others and from itself."""
+    total, m, n = 0.0, a * 1.0, 5
+    for i in range(1, n):
+        total += np.sum(m[i, :i] * m[i - 1, :i]) * m[i, i] + np.sum(m[i:, i] * m[i:, i - 1]) * m[i - 1, i]
+        total += np.sum(np.outer(m[i:, i], m[i, :i]) * m[i:, :i])
+        m[i, i - 1] = m[i, i - 1] * m[i - 1, i] + m[i, i] * total
+        m[i, i:] -= m[i, i - 1] * m[i - 1, i:]
+        m[i:, i] /= 2.0 + m[i - 1, i - 1]
+    return total + np.sum(m * m)
+
+
+def test_cotangents_of_parts_of_parts(executor):
+    a = np.sin(np.arange(25.0)).reshape(5, 5)
+    np.testing.assert_allclose(
+        relay(executor=executor)(grad(parts_of_parts))(a), slopes(parts_of_parts, a), rtol=1e-5, atol=1e-6
+    )
+
+
+def test_what_is_added_to_a_part_of_a_part_has_no_zeros_around_it():
+    def f(a):
+        u = a * 1.0
+        for i in range(1, 5):
+            for j in range(1, 5):
+                u[i, j] = u[i - 1, j] * u[i, j - 1] + u[i, j]
+            u[i, 2:] -= u[i, 1] * u[i - 1, 2:]
+        return np.sum(u * u)
+
+    graph = grad(f).ir(np.ones((6, 6)), stage="optimized").graph
+    adding = [n for g in all_graphs(graph) for n in g.nodes if adds_to_part(n)]
+    assert adding and not any(is_update(n.args[1]) for n in adding)

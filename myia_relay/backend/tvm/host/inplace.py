@@ -287,6 +287,7 @@ def emit(lowering: Any, node: Apply) -> None:
     value = steps[-1].args[1]
     adds = steps[-1].fn.update.adds
     part = _Part(lowering, steps)
+    keep_what_is_read_later(lowering, node)
     if dies(scope, node.args[0], node):
         target = View(old.storage, old.dtype, node.type.shape, old.offset)
         if not is_scalar(value.type) and _reads(lowering, value, old.storage):
@@ -310,6 +311,56 @@ def emit(lowering: Any, node: Apply) -> None:
         return
     with lowering.block.when(part.fits):
         write(lowering, node, value, target, part, adds)
+
+
+def keep_what_is_read_later(lowering: Any, node: Apply) -> None:
+    """Store the parts of an array that are read after its update, where they are all of it that is read then.
+
+    The update would have to copy the array otherwise: an adjoint takes the cotangent of a row away before it adds it elsewhere.
+    """
+    scope, array = lowering.scope, node.args[0]
+    if is_left_out("in_place") or last_use(scope, array) <= scope.position[node]:
+        return
+    found = _read_later(scope, array, node)
+    if found is None:
+        return
+    parts, seen = found
+    storage = lowering.view(array).storage
+    for part in parts:
+        _to_memory(lowering, part, storage)
+        scope.fusion.role[part] = "root"
+        scope.env.holders[storage].pop(part, None)
+    for old in seen:
+        scope.last_uses.pop(old, None)
+
+
+def _read_later(scope: Any, array: Node, update: Apply) -> tuple[list[Node], set[Node]] | None:
+    """The parts of an array that are read after an update, and what was looked at; None where more of it is."""
+    at, role = scope.position[update], scope.fusion.role
+    parts: list[Node] = []
+    seen, stack = {array}, [array]
+    while stack:
+        node = stack.pop()
+        for user in scope.fusion.users.get(node, ()):
+            if user is update or user in seen:
+                continue
+            if isinstance(user, Graph) or scope.position[user] > at:
+                if node is array or not _is_small(node, array):
+                    return None
+                if node not in parts:
+                    parts.append(node)
+                continue
+            seen.add(user)
+            if last_use(scope, user) > at:
+                if role.get(user) not in ("inline", "view"):
+                    return None
+                stack.append(user)
+    return parts, seen
+
+
+def _is_small(part: Node, array: Node) -> bool:
+    """Whether a part has an axis less than an array."""
+    return is_scalar(part.type) or len(part.type.shape) < len(array.type.shape)
 
 
 def _element(lowering: Any, node: Apply, value: Node, target: View, part: _Part, adds: bool) -> None:

@@ -20,7 +20,7 @@ from tvm import tirx
 
 from ....utils.openblas import openblas
 from ...native.library import kernels
-from ..tir.block import Block, const, dtype_of, idx
+from ..tir.block import Block, const, dtype_of, idx, load
 from ..tir.pipeline import standalone
 
 Operand = tuple[Any, Any]
@@ -31,7 +31,10 @@ SMALL = 1_000_000
 LARGEST_SIDE = 1 << 12
 """Elements of the matrix that is used again for each piece of a product."""
 
-_ROW_MAJOR, _NO_TRANS, _TRANS = 101, 111, 112
+MIRROR = 16
+"""Rows and columns of the blocks in which one half of a symmetric matrix is copied to the other."""
+
+_ROW_MAJOR, _NO_TRANS, _TRANS, _LOWER = 101, 111, 112, 122
 _PREFIX = {"float32": "scipy_cblas_s", "float64": "scipy_cblas_d"}
 
 
@@ -178,6 +181,50 @@ def _gemm(b: Block, sizes: tuple, a: tuple, x: tuple, c: tuple, alpha: float, be
         pointer(*out),
         _int32(_at_least_1(ldc)),
     )
+
+
+def syrk(b: Block, n: Any, k: Any, a: Operand, c: Operand, *, trans: bool = False, lda: Any = None) -> None:
+    """C = A @ A.T for A stored n x k, or A.T @ A for A stored k x n if `trans`: the half on and below the diagonal, and its mirror.
+
+    Args:
+        b: where to emit.
+        n: rows and columns of C.
+        k: the contracted length.
+        a: (buffer, element offset) of A.
+        c: (buffer, element offset) of C.
+        trans: A is stored transposed.
+        lda: leading dimension of A as stored; None if dense.
+    """
+    dtype = _base(c[0])
+    _call(
+        b,
+        "syrk",
+        dtype,
+        *(_int32(v) for v in (_ROW_MAJOR, _LOWER, _TRANS if trans else _NO_TRANS, n, k)),
+        const(1.0, dtype),
+        pointer(*a),
+        _int32(_at_least_1((n if trans else k) if lda is None else lda)),
+        const(0.0, dtype),
+        pointer(*c),
+        _int32(_at_least_1(n)),
+    )
+    size = idx(n)
+
+    def place(row: Any, column: Any) -> Any:
+        return tirx.Add(idx(c[1]), tirx.Add(tirx.Mul(row, size), column))
+
+    # Block by block: a column of the result is as many cache lines as it has elements.
+    with b.loop(tirx.Div(tirx.Add(size, idx(MIRROR - 1)), idx(MIRROR))) as across:
+        top = b.let(tirx.Mul(across, idx(MIRROR)))
+        end = b.let(tirx.Min(size, tirx.Add(top, idx(MIRROR))))
+        with b.loop(tirx.Add(across, idx(1))) as along:
+            left = b.let(tirx.Mul(along, idx(MIRROR)))
+            with b.loop(tirx.Sub(end, top)) as i:
+                row = b.let(tirx.Add(top, i))
+                width = b.let(tirx.Min(idx(MIRROR), tirx.Sub(row, left)))
+                with b.loop(width) as j:
+                    column = b.let(tirx.Add(left, j))
+                    b.store(c[0], load(c[0], place(row, column)), place(column, row))
 
 
 def gemv(b: Block, m: Any, n: Any, a: Operand, x: Operand, y: Operand, *, trans: bool = False, lda: Any = None) -> None:

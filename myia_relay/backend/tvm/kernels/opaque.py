@@ -34,7 +34,7 @@ from .nests import inlined, lanes_for
 from .patches import Conv, at, fill
 from .plain import plain_conv, plain_product
 from .pooling import calls as pooling
-from .products.library import by_vector, matrix_product, on_threads
+from .products.library import by_vector, is_symmetric, matrix_product, on_threads, symmetric_product
 from .products.panels import is_by_panels, product_by_panels
 from .skinny_products import is_thin, is_vector, pack, packed_product, thin_product, vector_product
 from .small_products import is_small, small_product
@@ -181,6 +181,9 @@ def _dot(c: Call) -> None:
     k = a.shape[0] if ta else a.shape[1]
     if not _by_blas(a.dtype) or 0 in (m, n, k):
         plain_product(c, 1, m, n, k, ta, tb)
+        return
+    if is_symmetric(c, m, k, ta, tb, PARALLEL_FLOPS):
+        symmetric_product(c, m, k, ta)
         return
     if c.pitch(0) is not None or c.pitch(1) is not None:
         matrix_product(c, m, n, k, ta, tb, PARALLEL_FLOPS, PARALLEL_BYTES)

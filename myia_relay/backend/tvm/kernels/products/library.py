@@ -17,8 +17,15 @@ from .....abstract.dims import DimLike
 from ...plan import ITEM
 from ...tir import threads
 from ...tir.block import idx
+from ...tir.pipeline import standalone
 from .. import blas
 from ..triangular_products import is_quicker_turned, turned
+
+LEAST_SYMMETRIC = 1 << 19
+"""Operations of a whole product of which it pays to compute a half."""
+
+LEAST_TERMS = 32
+"""Terms of each element from which that is so: of fewer, the mirror takes as long as the other half."""
 
 
 def on_threads(c: Any, work: DimLike, limit: float, body: Callable[[int], None]) -> None:
@@ -103,6 +110,24 @@ def matrix_product(c: Any, m: DimLike, n: DimLike, k: DimLike, ta: bool, tb: boo
                 share_columns(tasks)
 
     on_threads(c, 2 * m * n * k, flops, run)
+
+
+def is_symmetric(c: Any, m: DimLike, k: DimLike, ta: bool, tb: bool, flops: float) -> bool:
+    """Whether a product is that of a matrix with its own transpose, and so large that computing one half of it pays.
+
+    On several threads, both halves take no longer than one takes alone.
+    """
+    if c.node.args[0] is not c.node.args[1] or ta == tb or standalone() is not None:
+        return False
+    work = 2 * m * m * k
+    if isinstance(work, int) and work < LEAST_SYMMETRIC or isinstance(k, int) and k < LEAST_TERMS:
+        return False
+    return threads.count() <= 1 or isinstance(work, int) and work < flops
+
+
+def symmetric_product(c: Any, m: DimLike, k: DimLike, trans: bool) -> None:
+    """Emit the product of a matrix of m rows, or of m columns if `trans`, with its own transpose."""
+    blas.syrk(c.block, c.dim(m), c.dim(k), c.operand(0), c.result(), trans=trans, lda=c.pitch(0))
 
 
 def by_vector(
