@@ -33,6 +33,16 @@ def cholesky_factor(a) -> Any:
     raise NotImplementedError
 
 
+def determinant(a, d, c) -> Any:
+    """`d` with the derivative of the determinants of `a`, the cofactors `c`."""
+    raise NotImplementedError
+
+
+def has_rows(a, most) -> Any:
+    """Whether matrices are known to have at most so many rows, when the program is compiled."""
+    raise NotImplementedError
+
+
 def pseudo_inverse(a, p) -> Any:
     """`p` with the derivative of the pseudo-inverse of `a`."""
     raise NotImplementedError

@@ -13,8 +13,11 @@ import numpy as np
 
 from .kernels import (
     cholesky_factor,
+    constant,
+    determinant,
     eigen,
     eigenvalues,
+    has_rows,
     lu,
     lu_slogdet,
     lu_solve,
@@ -133,10 +136,55 @@ def slogdet(a):
     return SlogdetResult(np.reshape(sign, a.shape[:-2])[()], np.reshape(log, a.shape[:-2])[()])
 
 
+MINORS = 6
+"""Rows up to which cofactors are determinants of minors: exact for every rank, to any order of derivative."""
+
+
 def det(a):
-    """np.linalg.det of a matrix or of each of a stack. The derivative is NaN where a matrix is singular."""
+    """np.linalg.det of a matrix or of each of a stack; its derivative is the matrix of cofactors.
+
+    In the second derivative by a singular matrix of more than six rows, what vectors of its singular value 0 tell is NaN.
+    """
+    a = _square(a)
     sign, log = slogdet(a)
-    return sign * np.exp(log)
+    value = sign * np.exp(log)
+    flat = _flat(a)
+    return np.reshape(determinant(flat, np.reshape(constant(value), (flat.shape[0],)), _cofactors(flat)), a.shape[:-2])[
+        ()
+    ]
+
+
+def _cofactors(a):
+    """The derivatives of the determinants of a stack of matrices by their entries."""
+    n = a.shape[-1]
+    if has_rows(a, 1):
+        return np.ones_like(a)
+    if has_rows(a, 2):
+        return a[:, ::-1, ::-1] * np.array([[1, -1], [-1, 1]], a.dtype)
+    if has_rows(a, MINORS):
+        kept = np.array([[i for i in range(n) if i != left_out] for left_out in range(n)])
+        signs = np.array([[(-1) ** (i + j) for j in range(n)] for i in range(n)], a.dtype)
+        minors = a[:, kept[:, None, :, None], kept[None, :, None, :]]
+        return det(minors) * signs
+    factors, diagonal = lu(a)
+    sign, log = lu_slogdet(a, factors)
+    if np.any(diagonal == 0):
+        _, u, s, vh = singular(a, False)
+        return _others(s)[..., None, :] * u * _turns(u, vh)[:, None, None] @ vh
+    unit = np.broadcast_to(np.eye(n, dtype=a.dtype), a.shape)
+    return (sign * np.exp(log))[:, None, None] * _turned(lu_solve(a, factors, unit))
+
+
+def _turns(u, vh):
+    """The signs of the determinants of products of orthogonal matrices."""
+    sides = [lu_slogdet(q, lu(q)[0])[0] for q in (u, vh)]
+    return constant(sides[0] * sides[1])
+
+
+def _others(s):
+    """The products of all but one of the entries of each row."""
+    left_out = np.eye(s.shape[1]).astype(s.dtype)
+    return np.prod(left_out + (1 - left_out) * s[:, None, :], axis=2)
 
 
 def _solved(a, b):

@@ -348,6 +348,7 @@ for _a in (_squares, _squares[:1].astype(np.float32)):
             example("triangular_solve", _a, _right, lower=_lower, transpose=_transpose)
     example("lu_slogdet", _a, _factors)
     value_example("pseudo_inverse", _a, np.linalg.inv(_a))
+    value_example("determinant", _a, np.linalg.det(_a)[:, None, None], np.linalg.inv(_a))
 value_example("lu", np.array([[[1.0, 2.0], [2.0, 4.0]], [[np.nan, 1.0], [1.0, 0.0]]]))
 value_example("lu_slogdet", np.ones((1, 2, 2)), REGISTRY["lu"].reference(np.ones((1, 2, 2))))
 for _a in (_symmetric, _symmetric.astype(np.float32)):

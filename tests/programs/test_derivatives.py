@@ -418,3 +418,24 @@ def test_what_a_star_collects_has_no_gradient_by_name():
         grad(weighted, "rest")(3.0, 2.0, 3.0)
     with pytest.raises(GradError, match="'scale' is keyword-only"):
         grad(weighted, "scale")(3.0, 2.0, 3.0, scale=2.0)
+
+
+@pytest.mark.parametrize("executor", ["interpreter", "python", "native"])
+def test_mixed_derivatives_of_powers_of_zero(executor):
+    """`a ** b log(a)` is what its derivatives by b and then by a tell: they may be infinite, and are not taken for 0 or 1."""
+
+    def power(a, b):
+        return a**b
+
+    def mixed(a, b):
+        return grad(lambda a: grad(power, 1)(a, b))(a), grad(lambda b: grad(power)(a, b))(b)
+
+    compiled = relay(mixed, executor=executor)
+    np.testing.assert_array_equal(compiled(0.0, 1.0), (-np.inf, -np.inf))
+    np.testing.assert_array_equal(compiled(0.0, 2.0), (0.0, 0.0))
+    np.testing.assert_allclose(compiled(2.0, 1.0), (1 + np.log(2), 1 + np.log(2)))
+    for n, want in ((1.0, [1.0, -np.inf]), (2.0, [0.0, 2.0, -np.inf]), (3.0, [0.0, 0.0, 6.0])):
+        f = relay(lambda x, n: x ** (n + x), executor=executor)
+        for slope in want:
+            f = grad(f)
+            assert f(0.0, n) == slope

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from myia_relay import Float64, GradError, Tensor, grad, relay, vmap
+from myia_relay import Float64, GradError, Tensor, grad, jvp, relay, vmap
 from tests.programs.cases import Cases, agree
 
 pytestmark = pytest.mark.sampled(3)
@@ -48,6 +48,54 @@ def test_gradient(function, executor):
     # NumPy's factor is of the lower triangle alone.
     part = np.tril if function is factor else np.asarray
     np.testing.assert_allclose(part(got), part(numerically(function, a)), rtol=1e-6, atol=1e-7)
+
+
+def cofactors(a):
+    minors = [[np.delete(np.delete(a, i, 0), j, 1) for j in range(len(a))] for i in range(len(a))]
+    return np.array(
+        [[(-1) ** (i + j) * np.linalg.det(minor) for j, minor in enumerate(row)] for i, row in enumerate(minors)]
+    )
+
+
+def of_rank(n, rank):
+    rng = np.random.default_rng(n)
+    return rng.integers(-3, 4, (n, rank)).astype(float) @ rng.integers(-3, 4, (rank, n)).astype(float)
+
+
+@pytest.mark.parametrize("executor", ["interpreter", "python", "native"])
+def test_derivatives_of_determinants_of_every_rank(executor):
+    """A determinant is a polynomial, whose derivatives exist where the matrix has no inverse."""
+
+    def along(a, d):
+        return np.linalg.det(a + d)
+
+    first = grad(relay(along, executor=executor))
+    for n in (1, 3, 8):
+        for rank in {0, max(n - 2, 0), n - 1, n}:
+            a = of_rank(n, rank)
+            want = cofactors(a)
+            np.testing.assert_allclose(
+                first(a, np.zeros((n, n))), want, atol=1e-13 * np.linalg.norm(a, 2) ** (n - 1) + 1e-12
+            )
+
+    d = np.array([[1.0, 2.0, 0.0], [0.0, -1.0, 1.0], [3.0, 0.0, 1.0]])
+
+    def second(a):
+        return np.sum(grad(along)(a, np.zeros((3, 3))) * d)
+
+    def third(a):
+        return np.sum(grad(second)(a) * d)
+
+    for a in (np.zeros((3, 3)), np.ones((3, 3)), of_rank(3, 2), of_rank(3, 3)):
+        line = np.polynomial.Polynomial.fit([-2, -1, 0, 1], [np.linalg.det(a + t * d) for t in (-2, -1, 0, 1)], 3)
+        slopes = [line.deriv(k)(0) for k in (1, 2, 3)]
+        got = [relay(second, executor=executor)(a), relay(third, executor=executor)(a), np.sum(grad(third)(a) * d)]
+        np.testing.assert_allclose(got, slopes, rtol=1e-8, atol=1e-9)
+        np.testing.assert_allclose(
+            jvp(relay(along, executor=executor), (a, 0 * a), (d, 0 * a))[1], slopes[0], atol=1e-9
+        )
+    stack = np.stack([np.ones((3, 3)), np.eye(3)])
+    np.testing.assert_allclose(vmap(first)(stack, 0 * stack), [cofactors(a) for a in stack], atol=1e-12)
 
 
 @pytest.mark.parametrize("executor", ["interpreter", "native"])

@@ -505,7 +505,10 @@ def whole_struct(args: tuple[Node, ...], type) -> Node | None:
 
 
 STOP = Rule("drop_stop_gradient", Op("stop_gradient", X), X, "stop_gradient(x) = x, once everything is differentiated")
+GIVEN = Rule(
+    "drop_determinant", Op("determinant", X, Y, Z), Y, "determinant(x, y, z) = y, once everything is differentiated"
+)
 
 TABLE = Table(*ARITHMETIC, *INTEGERS, *LOGIC, *KINDS, *SHAPES, *PRODUCTS, *UPDATES)
-FINAL = Table(*TABLE.rules, STOP)
-"""With `drop_stop_gradient`: for graphs without transforms."""
+FINAL = Table(*TABLE.rules, STOP, GIVEN)
+"""With the rules for what only derivatives look at: for graphs without transforms."""

@@ -165,9 +165,16 @@ def _(a, b, out, dout):
     where, zero, one = REGISTRY["where"], const_like(b, 0), const_like(b, 1)
     # At b = 0 the derivative by a is 0 even for a = 0, where a ** -1 is infinite; for other a the exponent keeps its derivative.
     lower = where(eq(b, zero), where(eq(a, const_like(a, 0)), one, b - one), b - one)
-    da = dout * (b * pow_(a, lower))
-    # At a = 0 the derivative by b is taken as 0: log(1) instead of log(0).
-    db = dout * (out * log(where(eq(a, const_like(a, 0)), const_like(a, 1), a)))
+    at_zero = eq(a, const_like(a, 0))
+    # At a = 0 the derivative by b is taken as 0: log(1) instead of log(0). The n-th by a of that by b is minus infinity for
+    # n - 1 < b <= n, as a ** b log(a) tells: terms that are 0 there, with the slopes of roots.
+    linear = logical_and(at_zero, eq(b, one))
+    by_b = where(linear, REGISTRY["sqrt"](where(linear, b - REGISTRY["stop_gradient"](b), one)), zero)
+    fraction = REGISTRY["ceil"](REGISTRY["stop_gradient"](b)) - const_like(b, 0.5)
+    by_a = pow_(where(at_zero, a, const_like(a, 1)), where(gt(fraction, zero), fraction, one))
+    da = dout * (b * pow_(a, lower) - by_b)
+    log_a = log(where(at_zero, const_like(a, 1), a))
+    db = dout * (out * log_a - where(logical_and(at_zero, gt(b, zero)), by_a, zero))
     return da, db
 
 

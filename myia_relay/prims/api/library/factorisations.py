@@ -82,6 +82,19 @@ def pseudo_inverse(b: Builder, a, p) -> Var:
     return S.pseudo_inverse(a, _of_shape(b, p, a.shape[0], a.shape[2], a.shape[1]))
 
 
+@implements(kernels.has_rows, static=("most",))
+def has_rows(b: Builder, a, most) -> bool:
+    """Whether matrices are known to have at most so many rows."""
+    return isinstance(a.shape[1], int) and a.shape[1] <= most
+
+
+@implements(kernels.determinant)
+def determinant(b: Builder, a, d, c) -> Var:
+    """`d` with the derivative of the determinants of `a`."""
+    count, n, _ = a.shape
+    return reshape(S.determinant(a, reshape(d, shape=(count, 1, 1)), _of_shape(b, c, count, n, n)), shape=(count,))
+
+
 @implements(kernels.eigen, static=("lower",))
 def eigen(b: Builder, a, lower) -> tuple[Var, ...]:
     """What was wrong, eigenvalues and eigenvectors."""

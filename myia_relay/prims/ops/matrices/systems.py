@@ -155,6 +155,37 @@ def _(a, factors, out, tangents):
     return concatenate(zeros_like(moved), moved, axis=1)
 
 
+@primitive("opaque", axes=Axes("b..,b..,b..->b.."))
+def determinant(a, d, c):
+    """`d`, the determinants of `a`, with their derivative by `a`, the cofactors `c`.
+
+    Args:
+        a: (b, n, n).
+        d: (b, 1, 1).
+        c: (b, n, n).
+    """
+    return np.array(d)
+
+
+@determinant.infer
+def _(a, d, c):
+    require_stacks("determinant", a, d, c)
+    return d
+
+
+@determinant.vjp
+def _(a, d, c, out, dout):
+    return dout * c, None, None
+
+
+@determinant.jvp
+def _(a, d, c, out, tangents):
+    if tangents[0] is None:
+        return None
+    b, _, _ = shape_of(a)
+    return reshape(reduce_sum(c * tangents[0], axes=(1, 2)), shape=(b, 1, 1))
+
+
 @primitive("opaque", axes=Axes("b..,b..->b.."))
 def triangular_solve(a, b, *, lower, transpose=False):
     """The solution X of A X = B, or of A^T X = B, for triangles A; what is beside the triangle is not read.
@@ -289,4 +320,4 @@ def _(a, p, out, tangents):
     return right + left - mm(mm(out, tangents[0]), out)
 
 
-__all__ = ["cholesky", "lu", "lu_slogdet", "lu_solve", "pseudo_inverse", "triangular_solve"]
+__all__ = ["cholesky", "determinant", "lu", "lu_slogdet", "lu_solve", "pseudo_inverse", "triangular_solve"]
