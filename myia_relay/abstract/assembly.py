@@ -60,6 +60,8 @@ class _Writer:
             self.count += 1
             return f"v{self.count - 1}"
         parts = [self.value(e) for e in t.elems]
+        if t.kind == "union":
+            return f"({', '.join(parts[1:])},)[{parts[0]}]"
         if t.kind == "list":
             return f"[{', '.join(parts)}]"
         if t.kind == "dict":

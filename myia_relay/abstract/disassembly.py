@@ -25,12 +25,13 @@ import numpy as np
 
 from ..utils.collector import resting
 from .reading import read_numbers
-from .types import INT, NONE, Array, List, Scalar, Struct, Type, Undefined, tuple_of
+from .types import INT, NONE, Array, List, Scalar, Struct, Type, Undefined, tuple_of, union_of
 from .words import STRING, codes_of
 
 VERSION = 2  # of marshal's format: floats in eight bytes, and nothing refers to what was before
 HEADER = 5  # bytes of a list or tuple: the class, and how many entries
 FEW = 64  # numbers that are looked at one by one
+FEW_MIXED = 16  # numbers of several classes that are structure
 WIDEST = 64  # leaves of an entry that are taken out of records; more have columns of their own
 NUMBERS: dict[Any, Scalar] = {float: Scalar("float64", True), int: Scalar("int64", True), bool: Scalar("bool", True)}
 _CODES = {float: "d", int: "q"}  # of `array.array`
@@ -86,7 +87,7 @@ def numbers(values: list) -> np.ndarray:
 
     Raises:
         Uneven: it has others.
-    """
+    """  # noqa: DOC501
     kind = type(values[0])
     if kind not in NUMBERS:
         raise Uneven(0, f"is a {kind.__name__}")
@@ -103,7 +104,11 @@ def numbers(values: list) -> np.ndarray:
         return np.frombuffer(array(_CODES[kind], values), NUMBERS[kind].dtype)
     except OverflowError:
         position = next(k for k, v in enumerate(values) if not -(2**63) <= v < 2**63)
-        raise Uneven(position, f"is the int {values[position]}, which does not fit into 64 bits", True) from None
+        raise _too_big(position, values[position]) from None
+
+
+def _too_big(position: int, value: int) -> Uneven:
+    return Uneven(position, f"is the int {value}, which does not fit into 64 bits", True)
 
 
 def _from_records(values: list, kind: Any) -> np.ndarray | None:
@@ -154,11 +159,17 @@ def _column(values: list) -> ListColumn:
     first = values[0]
     kind = type(first)
     if kind in NUMBERS:
-        return ListColumn(NUMBERS[kind], numbers(values))
+        try:
+            return ListColumn(NUMBERS[kind], numbers(values))
+        except Uneven as error:
+            if error.big or _several_classes(values) is None:
+                raise
     if kind is tuple or kind is list:
         form = _form(first)
         if form is not None and (found := _of_records(values, form)) is not None:
             return found
+    if (classes := _several_classes(values)) is not None:
+        return _options(values, classes)
     _same_class(values, kind)
     if first is None:
         return ListColumn(NONE, None)
@@ -190,6 +201,40 @@ def _column(values: list) -> ListColumn:
         names = tuple(getattr(kind, "__dataclass_fields__"))  # noqa: B009
         return _structures("record", names, kind, _taken(operator.attrgetter, names, values), len(names))
     raise Uneven(0, f"is a {kind.__name__}")
+
+
+def _several_classes(values: list) -> list[type] | None:
+    """The classes of values of which each may be an option: many numbers of several classes, or None among others.
+
+    Few numbers of several classes are what a program names one by one.
+    """
+    classes = set(map(type, values))
+    proper = classes - {type(None)}
+    mixed = len(proper) > 1
+    if len(classes) < 2 or mixed and (len(values) <= FEW_MIXED or not proper <= NUMBERS.keys()):
+        return None
+    return sorted(classes, key=lambda c: (c is type(None), -len(c.__mro__), c.__name__))
+
+
+def _options(values: list, classes: list[type]) -> ListColumn:
+    """The column of values of several classes: which one each has, and a column of each class, filled up with values of it.
+
+    Raises:
+        Uneven: those of one class have not one type.
+    """  # noqa: DOC501
+    places = {c: k for k, c in enumerate(classes)}
+    which = np.fromiter((places[type(v)] for v in values), np.int64, len(values))
+    parts = []
+    for c in classes:
+        filling = [] if c is list else next(v for v in values if type(v) is c)
+        try:
+            parts.append(_column([v if type(v) is c else filling for v in values]))
+        except Uneven as error:
+            if not error.big or c is not int:
+                raise
+            position = next(k for k, v in enumerate(values) if type(v) is int and not -(2**63) <= v < 2**63)
+            raise _too_big(position, values[position]) from None
+    return ListColumn(union_of(*(p.type for p in parts)), (ListColumn(INT, which), *parts))
 
 
 def _taken(getter: Callable, names: tuple[str, ...], values: list) -> list[tuple]:

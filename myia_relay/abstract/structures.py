@@ -16,6 +16,9 @@ from .types import List, Struct, Type
 
 def rebuild(type: Struct, elems):
     """The Python value of a structure type with these parts."""
+    if type.kind == "union":
+        which, *options = elems
+        return options[which]
     if type.kind == "record":
         outside = getattr(type.cls, "__relay_rebuild__", None)  # a class of ours stands for one of Python's or NumPy's
         if outside is not None:
@@ -125,5 +128,5 @@ def leaving(value: Any, t: Type) -> Any:
 def _stands_for(t: Type) -> bool:
     """Whether values of a type are other ones outside."""
     if isinstance(t, Struct):
-        return hasattr(t.cls, "__relay_rebuild__") or any(map(_stands_for, t.elems))
+        return t.kind == "union" or hasattr(t.cls, "__relay_rebuild__") or any(map(_stands_for, t.elems))
     return isinstance(t, List)

@@ -89,7 +89,8 @@ class Struct(Type):
     """A fixed number of parts.
 
     Attributes:
-        kind: "tuple", "list", "dict", "record", "closure" or "dataset".
+        kind: "tuple", "list", "dict", "record", "closure" or "dataset"; "union" for an entry of a list that is one of several
+            things: which, and a part for each.
         elems: types of the parts.
         fields: names of the parts: dict keys, record fields.
         cls: the class of a record; the function of a closure.
@@ -101,6 +102,8 @@ class Struct(Type):
     cls: Any = None
 
     def __str__(self) -> str:
+        if self.kind == "union":
+            return " | ".join(map(str, self.elems[1:]))
         if self.kind == "tuple":
             return f"({', '.join(map(str, self.elems))}{',' if len(self.elems) == 1 else ''})"
         if self.kind == "list":
@@ -230,7 +233,7 @@ def tangent(t: Type) -> Type:
     if isinstance(t, Scalar | Array):
         return t if t.is_float else NONE
     if isinstance(t, Struct):
-        kind = "tuple" if t.kind == "closure" else t.kind
+        kind = "tuple" if t.kind in ("closure", "union") else t.kind
         return Struct(kind, tuple(tangent(e) for e in t.elems), t.fields, t.cls if kind != "tuple" else None)
     if isinstance(t, Tape):
         return Tape(tangent(t.elem), t.owner and t.owner + "'")
@@ -248,6 +251,11 @@ def has_tangent(t: Type) -> bool:
     return t.family.tangent is not None if isinstance(t, Data) else t.is_float
 
 
+def union_of(*options: Type) -> Struct:
+    """The type of an entry of a list that is of one of several types."""
+    return Struct("union", (INT, *options))
+
+
 def leaves(t: Type) -> list[Type]:
     """The leaf types of nested structures, depth first."""
     out, stack = [], [t]
@@ -263,6 +271,13 @@ def leaves(t: Type) -> list[Type]:
 def holds(t: Type, cls: type[Type] | UnionType) -> bool:
     """Whether a kind of type, or one of a union of them, occurs in a type, in entries of lists too."""
     return any(isinstance(leaf, cls) or isinstance(leaf, List) and holds(leaf.elem, cls) for leaf in leaves(t))
+
+
+def holds_unions(t: Type) -> bool:
+    """Whether a list in a type has entries that are one of several things."""
+    if isinstance(t, Struct):
+        return t.kind == "union" or any(map(holds_unions, t.elems))
+    return isinstance(t, List) and holds_unions(t.elem)
 
 
 def type_symbols(t: Type) -> set[str]:
@@ -315,6 +330,7 @@ __all__ = [
     "Undefined",
     "has_tangent",
     "holds",
+    "holds_unions",
     "is_static_shape",
     "leaves",
     "numpy_dtype",
@@ -322,5 +338,6 @@ __all__ = [
     "total",
     "tuple_of",
     "type_symbols",
+    "union_of",
     "with_dtype",
 ]

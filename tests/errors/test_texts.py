@@ -118,13 +118,6 @@ def grows(n):
     return found
 
 
-def fills(n):
-    found = [None] * n
-    for i in range(n):
-        found[i] = i
-    return found
-
-
 def counts_by_number(n):
     found = {}
     for i in range(n):
@@ -149,7 +142,6 @@ ROWS = np.ones((2, 3))
     ("program", "argument", "text"),
     [
         (grows, 3, "entries of one type, and these are int and float"),
-        (fills, 3, r"this one has None, and is given int; begin with entries of the type"),
         (
             counts_by_number,
             3,

@@ -46,13 +46,13 @@ def columns_of(values: list) -> tuple[List, Sequence[np.ndarray]] | None:
     """The type of a list, and its columns.
 
     Args:
-        values: a list whose entries are no Python numbers of one type: such a list is one array.
+        values: a list whose entries are no Python numbers of one type: such a list is one array, and None here if there are few.
 
     Returns:
         None where the entries are of different types, or of a type that a run-time list cannot have. Time is linear in the
         numbers that the list holds (`abstract.disassembly`).
     """
-    if not values or type(values[0]) in _NUMBERS:
+    if not values:
         return None
     if (found := read(values)) is not None:
         return found

@@ -241,6 +241,10 @@ def from_node(frame: Frame, node: Node) -> Val:
         parts = tuple(
             from_node(frame, frame.builder.emit(get_item, (node,), {"index": i})) for i in range(len(t.elems))
         )
+        if t.kind == "union":
+            which, *options = parts
+            assert isinstance(which, Dyn)
+            return TaggedUnion(which, tuple(options))
         return Seq(t.kind, parts, t.fields, t.cls)
     return Dyn(node)
 

@@ -42,6 +42,7 @@ from .requests import (
     parameter_names,
     positions,
     refuse_data,
+    refuse_unions,
     require_differentiable,
     specialise_call,
     static_names,
@@ -70,7 +71,9 @@ class Staged:
     def varying(self, index: int) -> list[int]:
         """The operands that are leaves of an argument and have tangents."""
         start, count = self.starts[index], sum(1 for _ in self.treedefs[index].leaves())
-        return [i for i in range(start, start + count) if has_tangent(self.operands[i].type)]
+        found = [i for i in range(start, start + count) if has_tangent(self.operands[i].type)]
+        refuse_unions(self.operands[i].type for i in found)
+        return found
 
     def floats(self, index: int) -> list[int]:
         """The operands that are float leaves of an argument without trees."""
@@ -86,7 +89,9 @@ class Staged:
 
     def tangents(self) -> list[Type]:
         """The types of the tangents of the result's leaves that have one."""
-        return [tangent(leaf.info) for leaf in self.spec.returns.leaves() if has_tangent(leaf.info)]
+        found = [leaf.info for leaf in self.spec.returns.leaves() if has_tangent(leaf.info)]
+        refuse_unions(found)
+        return list(map(tangent, found))
 
     def results(self) -> list[Scalar | Array]:
         """Types of the float leaves of a result without trees."""

@@ -7,9 +7,10 @@ from the types of the arguments, so nothing is inferred twice.
 from __future__ import annotations
 
 import types
+from collections.abc import Iterable
 from typing import Any
 
-from ...abstract.types import Array, Data, Ref, Scalar, Type, has_tangent, tangent, tuple_of
+from ...abstract.types import Array, Data, Ref, Scalar, Type, has_tangent, holds_unions, tangent, tuple_of
 from ...ir.node import Graph, Node
 from ...prims.ops.control import value_and_grad as P_value_and_grad
 from ...prims.ops.list_functions import whole
@@ -233,6 +234,7 @@ async def differentiate(
     for index in dict.fromkeys(chosen):
         span = range(starts[index], starts[index] + counts[index + 1])
         indices[index] = [i for i in span if has_tangent(nodes[i].type)]
+        refuse_unions(nodes[i].type for i in indices[index])
     flat = [i for group in indices.values() for i in group]
     # Called from Python, the transform has no place of its own: its errors point at what the function returns.
     place = origin
@@ -289,6 +291,20 @@ def refuse_data(types: list[Type], what: str) -> None:
         if isinstance(t, Data):
             made = f"a {t.family.name} made at run time"
             raise GradError(f"a derivative {what} goes through {made}; the gradient of that is not supported")
+
+
+def refuse_unions(types: Iterable[Type]) -> None:
+    """Refuse derivatives by, or of, lists of which an entry may be a float or something else.
+
+    Raises:
+        GradError: one of the types is of such a list.
+    """
+    for t in types:
+        if holds_unions(t):
+            raise GradError(
+                f"derivatives by or of {t}, whose entries may be of several types, are not compiled; make them floats: "
+                "[float(x) for x in xs]"
+            )
 
 
 def whole_gradient(engine: Engine, frame: Frame, node: Node, cotangent: Node) -> Node:

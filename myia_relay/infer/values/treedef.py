@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from ...abstract.dims import is_run_time
-from ...abstract.types import INT, NONE, Array, Data, List, NoneT, Ref, Scalar, Struct, Type
+from ...abstract.types import INT, NONE, Array, Data, List, NoneT, Ref, Scalar, Struct, Type, union_of
 from ...abstract.words import STRING, StringCode
 from ...ir.node import Constant, Node
 from ...utils.errors import Hole, InternalError
@@ -493,8 +493,9 @@ def type_of(treedef: TreeDef) -> Type:
     if treedef.tag == "seq" and treedef.info[0] in ("tuple", "list", "dict", "record"):
         kind, fields, cls = treedef.info
         return Struct(kind, tuple(type_of(p) for p in treedef.parts), fields, cls)
-    why = "all entries of a list of run-time length are of one type" if treedef.tag == "choice" else ""
-    why = UNEVEN if treedef.tag == "sized" else why
+    if treedef.tag == "choice":
+        return union_of(*map(type_of, treedef.parts[1:]))
+    why = UNEVEN if treedef.tag == "sized" else ""
     if any(map(is_text, (treedef, *treedef.parts))):
         why = f"strings cannot be in a list whose length is known at run time only: {TEXTS}"
     raise Mismatch(treedef, treedef, why)
@@ -502,6 +503,8 @@ def type_of(treedef: TreeDef) -> Type:
 
 def from_type(t: Type) -> TreeDef:
     """The treedef of a list entry of a type."""
+    if isinstance(t, Struct) and t.kind == "union":
+        return TreeDef("choice", None, tuple(map(from_type, t.elems)))
     if isinstance(t, Struct):
         return TreeDef("seq", (t.kind, t.fields, t.cls), tuple(from_type(e) for e in t.elems))
     return TreeDef("static", Identity(None)) if isinstance(t, NoneT) else TreeDef("dyn", t)

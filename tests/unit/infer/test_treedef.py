@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import pytest
 
-from myia_relay.abstract.types import BOOL, FLOAT, INT, Array, List, Scalar, Struct, tuple_of
+from myia_relay.abstract.types import BOOL, FLOAT, INT, Array, List, Scalar, Struct, tuple_of, union_of
 from myia_relay.abstract.words import STRING
 from myia_relay.infer.values.treedef import (
     MAX_OPTIONS,
@@ -210,7 +210,9 @@ def test_types_of_entries():
     for t in (INT, V3, List(INT), tuple_of(INT, tuple_of(FLOAT, V3)), Struct("dict", (INT,), ("a",))):
         assert type_of(from_type(t)) == t
     assert type_of(tree_structure(Static("a"))) == STRING and str(from_type(STRING)) == "str"
-    for value in (TaggedUnion(dyn(), (dyn(), dyn(FLOAT))), const(1), Iter("range", (const(1),))):
+    union = type_of(tree_structure(TaggedUnion(dyn(), (dyn(), dyn(FLOAT)))))
+    assert union == union_of(INT, FLOAT) and str(union) == "int | float" and type_of(from_type(union)) == union
+    for value in (const(1), Iter("range", (const(1),))):
         with pytest.raises(Mismatch):
             type_of(tree_structure(value))
 
