@@ -7,6 +7,8 @@ import functools
 import operator
 from collections.abc import Sequence
 
+import numpy as np
+
 from ..ir import syntax
 from ..ir.node import Apply, Constant, Graph, Node
 from ..library.in_place import set_shape
@@ -472,9 +474,12 @@ def append(p: ParseContext, stmt: ast.Expr) -> bool:
     return True
 
 
+METHODS = {name: getattr(np.ndarray, name) for name in scopes.CHANGING_METHODS}
+
+
 def update_array(p: ParseContext, stmt: ast.Expr) -> bool:
     """`np.add.at(x, i, v)`  =>  `x = update_at(x, i, v, np.add)`; `np.copyto(x, y)`  =>  `x = change_array(x, np.copyto, y)`;
-    `np.add(y, z, out=x)`  =>  `x = change_array(x, np.add, y, z)`.
+    `np.add(y, z, out=x)`  =>  `x = change_array(x, np.add, y, z)`; `x.fill(v)`  =>  `x = change_array(x, np.ndarray.fill, v)`.
 
     Returns whether the statement is one of these.
     """
@@ -482,9 +487,15 @@ def update_array(p: ParseContext, stmt: ast.Expr) -> bool:
     if target is None:
         return False
     assert isinstance(call, ast.Call)
+    method = scopes.changing_method(call) is target
+    if method and isinstance(whole := scopes.base_of(target), ast.Name) and not p.is_local(whole.id):
+        return False  # of a global object
     named = [k for k in call.keywords if k.value is not target]
     # The array for the result is one of the arguments, and may be another one, too: `np.add(x, y, x)`.
-    positional = call.args[1:] if scopes.result_array(call) is None else [a for a in call.args if a is not target]
+    first = 0 if method else 1
+    positional = (
+        call.args[first:] if method or scopes.result_array(call) is None else [a for a in call.args if a is not target]
+    )
     parts = [*positional, *[k.value for k in named]]
     if any(isinstance(part, ast.Starred) for part in parts) or any(k.arg is None for k in call.keywords):
         raise p.refuse("the arguments of a function that changes an array are written one by one", call)
@@ -499,7 +510,10 @@ def update_array(p: ParseContext, stmt: ast.Expr) -> bool:
         op, ufunc = syntax.update_at, p.expr(call.func.value)
         args = [*[*map(p.expr, parts), Constant(None)][:2], ufunc]
     else:
-        op, args = syntax.change_array, [p.expr(call.func), *map(p.expr, parts)]
+        function = (
+            Constant(METHODS[call.func.attr]) if method and isinstance(call.func, ast.Attribute) else p.expr(call.func)
+        )
+        op, args = syntax.change_array, [function, *map(p.expr, parts)]
         if len(named) < len(call.keywords):
             out = "keyword"
         elif scopes.result_array(call) is not None:

@@ -67,6 +67,49 @@ def copyto(dst, src, where=True):
     return out
 
 
+def fill(x, value):
+    """`x.fill(value)`."""
+    out = x.copy()
+    out[...] = value
+    return out
+
+
+def sort(x, axis=-1, kind=None):
+    """`x.sort(axis)`."""
+    if axis is None:
+        misfit("'NoneType' object cannot be interpreted as an integer: x.sort() takes an axis")
+    return np.sort(x, axis=axis)
+
+
+def partition(x, kth, axis=-1):
+    """`x.partition(kth, axis)`."""
+    return np.partition(x, kth, axis)
+
+
+def put(a, ind, v, mode="raise"):
+    """np.put: entries of the flat array; values are repeated."""
+    if mode != "raise":
+        unsupported("np.put: mode= is not part of compiled code; compute the indices")
+    flat, at = np.ravel(a.copy()), np.ravel(np.asarray(ind))
+    flat[at] = np.resize(np.asarray(v), at.shape)
+    return np.reshape(flat, a.shape)
+
+
+def place(arr, mask, vals):
+    """np.place: values are taken in order where the mask holds, and repeated."""
+    there, given, out = np.asarray(mask).astype(bool), np.ravel(np.asarray(vals)), arr.copy()
+    order = np.cumsum(np.ravel(there).astype(np.int64)) - 1
+    out[...] = np.where(there, np.reshape(given[order % given.shape[0]], arr.shape), arr)
+    return out
+
+
+def putmask(a, mask, values):
+    """np.putmask: values are taken by their places, and repeated."""
+    out = a.copy()
+    out[...] = np.where(mask, np.resize(np.asarray(values), a.shape), a)
+    return out
+
+
 def set_shape(x, shape):
     """`x.shape = shape`."""
     return np.reshape(x, shape)
@@ -74,6 +117,7 @@ def set_shape(x, shape):
 
 CHANGING: dict[Callable, Callable] = {
     set_shape: set_shape,
-    **{getattr(np, function.__name__): function for function in (put_along_axis, fill_diagonal, copyto)},
+    **{getattr(np, f.__name__): f for f in (put_along_axis, fill_diagonal, copyto, put, place, putmask)},
+    **{getattr(np.ndarray, f.__name__): f for f in (fill, sort, partition)},
 }
 """A function that changes its first argument -> one that returns it changed, and can be compiled."""

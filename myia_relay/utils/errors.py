@@ -47,6 +47,7 @@ class CompileError(Exception):
         self.message = message = in_words(message)
         self.origin = Origin(origin) if isinstance(origin, Loc) else origin
         self.notes = list(notes)
+        self.in_python = False  # whether CPython, too, raises here, whatever the words
         self.node: Any = None  # the node of a parsed graph that it is about, where inference has found it
         self.another: Any = None  # () -> whether the program is now parsed in another way, which may be accepted
         super().__init__(message)
@@ -58,7 +59,7 @@ class CompileError(Exception):
     @property
     def is_limit(self) -> bool:
         """Whether it speaks of compiled code: CPython, which has no such limit, would not raise here."""
-        return _LIMIT.search(self.message) is not None
+        return not self.in_python and _LIMIT.search(self.message) is not None
 
     def at(self, origin: Origin | Loc | None) -> CompileError:
         """This error, placed at `origin` unless it already has a place of its own, outside of the package's library."""

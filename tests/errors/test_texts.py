@@ -193,7 +193,6 @@ ROWS = np.ones((2, 3))
         (renames, 2.0, r"'.a' cannot be assigned to: .*write f = dataclasses.replace\(f, a=value\)"),
         (lambda x: x.detach(), ROWS, r"has no attribute 'detach' in the language; write relay.stop_gradient\(x\)"),
         (lambda x: x.view(-1), ROWS, r"no attribute 'view' in the language; write x.reshape"),
-        (lambda x: x.sort(), ROWS, r"write x = np.sort\(x\)"),
         (lambda x: 1 if x.sum else 0, ROWS, r"a method has no truth value; call it, with \(\) behind its name"),
         (lambda x: np.zeros(2, 3), ROWS, r"3 is no dtype; a shape of several sizes is a tuple"),
     ],

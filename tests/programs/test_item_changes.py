@@ -5,8 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from myia_relay import CompileError, grad, relay
-from tests.programs.cases import Cases, agree
+from myia_relay import CompileError, grad, relay, vmap
+from tests.programs.cases import EXECUTORS, Cases, agree
+from tests.programs.compare import differences
 
 case = Cases()
 A = np.arange(24.0).reshape(2, 3, 4)
@@ -374,3 +375,71 @@ def test_gradient():
     for executor in ("interpreter", "python", "native"):
         got = grad(relay(executor=executor)(through_masks_and_positions))(x)
         np.testing.assert_allclose(got, want, rtol=1e-12)
+
+
+def methods_in_place(m, n):
+    x, y = m[0].copy(), np.zeros(3)
+    x.sort()
+    y.fill(n)
+    y[1:].fill(2.5)
+    i = np.arange(3)
+    i.fill(2.7)
+    np.put(x, [0, -1], [7.0, n])
+    np.place(y, y > 1, [9.0, 8.0])
+    np.putmask(i, i < 5, i * n)
+    z = x.copy()
+    z.partition(1)
+    m.sort(axis=0)
+    m[1, :2].sort()
+    m[0].fill(n)
+    for row in m:
+        row.sort()
+    return x, y, i, z[1], m.sort()
+
+
+def filled(v, c):
+    v.fill(c)
+
+
+def of_helpers_and_entries(m, n):
+    rows = {"a": m[0] * 2, "b": np.ones(2)}
+    rows["a"].sort()
+    rows["b"].fill(n)
+    filled(m, 4.0)
+    filled(m[1], n)
+    u = m
+    u.sort()
+    return rows, u
+
+
+def changed_before_a_raise(m, n):
+    m.sort()
+    m[0].fill(n)
+    raise ValueError("changed")
+
+
+@pytest.mark.parametrize("executor", EXECUTORS)
+@pytest.mark.parametrize("function", [methods_in_place, of_helpers_and_entries, changed_before_a_raise])
+def test_methods_that_change_arrays(function, executor):
+    """The result, and what the caller's array holds afterwards, also where the call raises."""
+    seen = []
+    for run in (function, relay(function, executor=executor)):
+        m = np.array([[3.0, 1.0, 2.0], [0.0, 5.0, 4.0]])
+        try:
+            result = run(m, 6)
+        except ValueError as error:
+            result = str(error)
+        seen.append((result, m))
+    assert not differences(seen[1], seen[0])
+
+
+def test_derivatives_of_methods_that_change_arrays():
+    def f(x):
+        y = x * x
+        y.sort()
+        y[:1].fill(x[2])
+        return np.sum(y * np.array([1.0, 2.0, 3.0]))
+
+    x = np.array([3.0, 1.0, 2.0])
+    np.testing.assert_array_equal(grad(f)(x), [18.0, 0.0, 9.0])
+    np.testing.assert_array_equal(vmap(f)(np.stack([x, -x])), [f(x), f(-x)])

@@ -91,9 +91,13 @@ CHANGE = {
           "{0}[0] += 1", "{0} += {l}", "del {0}[0]", "{0}.pop()"),
     "ll": ("{0}.append({l})", "{0}[0] = {l}", "{0} += [{l}]", "{0}.extend({ll})", "{0}.insert(0, {l})", "{0}.reverse()",
            "{0}[0][0] = n", "{0}[0] += [n]", "{0}[-1] += {l}", "{0}[0].append(n)", "{0}[-1].extend({l})", "{0}[0].pop()",
-           "{0}[n - 3][0] += n", "{0}[1].sort()"),
-    "a": ("{0}[0] = n", "{0}[1] += 2", "{0} += 1", "{0}[:2] = {a}[1:]", "{0} *= {a}", "{0}[{0} > 0] = 7"),
-    "m": ("{0}[0, 1] = n", "{0}[0] = {a}", "{0} += 1", "{0}[1][2] = n", "{0}[:, 0] += {a}"),
+           "{0}[n - 3][0] += n", "{0}[1].sort()", "{0}[0], {0}[1] = {0}[1], {0}[0]"),
+    "a": ("{0}[0] = n", "{0}[1] += 2", "{0} += 1", "{0}[:2] = {a}[1:]", "{0} *= {a}", "{0}[{0} > 0] = 7", "{0}.fill(n)",
+          "{0}.sort()", "np.add({a}, 1, out={0})", "np.multiply({0}, {a}, {0})", "np.copyto({0}, {a})", "{0}[1:].fill(n)",
+          "{0}[0], {0}[1] = {0}[1], {0}[0]", "{0}[:2], {0}[1:] = {0}[1:], {0}[:2]", "{0} += [n, 1, 2]"),
+    "m": ("{0}[0, 1] = n", "{0}[0] = {a}", "{0} += 1", "{0}[1][2] = n", "{0}[:, 0] += {a}", "{0}[0].fill(n)", "{0}.sort()",
+          "{0}[1].sort()", "{0}[0], {0}[1] = {0}[1], {0}[0]", "{0}[[0, 1]] = {0}[[1, 0]]", "np.add({m}, {a}, out={0})",
+          "np.negative({a}, out={0}[1])", "np.copyto({0}[0], {a})", "np.fill_diagonal({0}, n)"),
 }  # fmt: skip
 ITEM = {"l": "v", "ll": "[*v]", "a": "v", "m": "v"}
 
@@ -209,6 +213,8 @@ class Writer:
 class Caller(Writer):
     """Writes a program whose helper functions change their parameters in place, and call each other."""
 
+    RAISING = 0.0  # how often a helper raises, in place of a statement
+
     def __init__(self, seed: int):
         super().__init__(seed)
         self.helpers: list[
@@ -244,7 +250,10 @@ class Caller(Writer):
         self.lines, self.count, self.kinds = [], 0, {f"p{k}": kind for k, kind in enumerate(kinds)}
         recursive = rng.random() < 0.2
         for _ in range(rng.randrange(1, 5)):
-            if rng.random() < 0.7:
+            if rng.random() < self.RAISING:
+                name = f"p{rng.randrange(len(kinds))}"
+                self.put(f"if len({name}) > {rng.randrange(1, 5)}:\n        raise ValueError('{name}')", 0)
+            elif rng.random() < 0.7:
                 name = f"p{rng.randrange(len(kinds))}"
                 self.put(self.filled(rng.choice(CHANGE[kinds[int(name[1:])]]), name), 0)
             else:
@@ -270,6 +279,7 @@ class Caller(Writer):
 class Receiver(Caller):
     """Writes a program that changes what Python gives it."""
 
+    RAISING = 0.15
     GIVEN = {
         "l": ("[1, 2, 3]", "[5]", "[]"),
         "ll": ("[[1, 2], [3, 4, 5]]", "[[7], [8]]"),

@@ -110,8 +110,22 @@ OPERANDS = {name: value.nin for name, value in vars(np).items() if isinstance(va
 """The numbers of operands of NumPy's universal functions: one argument more is the array for the result."""
 WITH_OUT = frozenset((*OPERANDS, *"clip cumprod cumsum dot max mean min prod std sum take trace var".split()))
 """NumPy functions that take the array for the result as `out=`."""
-CHANGING_FUNCTIONS = frozenset(("put_along_axis", "fill_diagonal", "copyto"))
+CHANGING_FUNCTIONS = frozenset(("put_along_axis", "fill_diagonal", "copyto", "putmask"))
 """NumPy functions that change their first argument."""
+CHANGING_WORDS = frozenset(("put", "place"))
+"""Such functions whose names may mean anything, but for `np.put`."""
+CHANGING_METHODS = frozenset(("fill", "partition"))
+"""Methods that change an array, and that lists do not have; on other objects these names may mean anything."""
+
+
+def changing_method(call: ast.AST) -> ast.expr | None:
+    """The `x` of a call `x.fill(v)`, `x[i].partition(k)`."""
+    match call:
+        case ast.Call(func=ast.Attribute(value=ast.Name() | ast.Subscript() as target, attr=name), args=[_, *_]) if (
+            name in CHANGING_METHODS and isinstance(base_of(target), ast.Name)
+        ):
+            return target
+    return None
 
 
 def result_array(call: ast.AST) -> ast.expr | None:
@@ -128,7 +142,7 @@ def result_array(call: ast.AST) -> ast.expr | None:
 
 def updated_array(stmt: ast.AST) -> ast.expr | None:
     """The `x` of a statement that assigns to a part of it: `np.add.at(x, i, v)`, `np.negative.at(x, i)`, `np.copyto(x, y)`,
-    `np.add(y, z, out=x)`.
+    `np.add(y, z, out=x)`, `x.fill(v)`.
     """
     match stmt:
         case ast.Expr(
@@ -145,8 +159,15 @@ def updated_array(stmt: ast.AST) -> ast.expr | None:
             )
         ) if name in CHANGING_FUNCTIONS:
             return target
+        case ast.Expr(
+            value=ast.Call(
+                func=ast.Attribute(value=ast.Name(id="np" | "numpy"), attr=name),
+                args=[ast.Name() | ast.Subscript() as target, *_],
+            )
+        ) if name in CHANGING_WORDS:
+            return target
         case ast.Expr(value=ast.Call() as call):
-            return result_array(call)
+            return changing_method(call) or result_array(call)
     return None
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import operator
+import types
 from collections.abc import Hashable, Sequence
 from dataclasses import replace
 from typing import Any
@@ -27,7 +28,7 @@ from ...prims.ops.elementwise import neg
 from ...prims.ops.indexing import scatter_add
 from ...prims.rules.broadcast import reshape
 from ...prims.rules.relations import same_size, show_shape
-from ...utils.errors import ParseError, ShapeError, TypeError_
+from ...utils.errors import AttributeError_, ParseError, ShapeError, TypeError_
 from ...utils.source import Origin
 from ..engine.conflicts import holds_mutable, refuse_conflicts, refuse_shared, runs_over_keys
 from ..engine.conform import promoted
@@ -44,7 +45,7 @@ from ..objects.structures import dict_key, get, to_argument
 from ..values.kinds import complex_parts, is_any_array, is_list, is_run_time, kind_of
 from ..values.sharing import arrays_of, lists_of
 from ..values.treedef import describe
-from ..values.values import NEVER, AtVal, Chosen, Dyn, Seq, SliceVal, Static, TaggedUnion, Val
+from ..values.values import NEVER, NONE_VAL, AtVal, Chosen, Dyn, Seq, SliceVal, Static, TaggedUnion, Val
 from .registry import handles
 
 
@@ -522,7 +523,7 @@ async def update_at(engine: Engine, frame: Frame, node: Apply, values: list[Val]
 
 @handles(S.change_array)
 async def change_array(engine: Engine, frame: Frame, node: Apply) -> Val:
-    """`np.copyto(x, y)`, `np.put_along_axis(x, i, v, axis)`.
+    """`np.copyto(x, y)`, `np.put_along_axis(x, i, v, axis)`, `x.fill(v)`.
 
     Raises:
         TypeError_: x is no array.
@@ -531,6 +532,11 @@ async def change_array(engine: Engine, frame: Frame, node: Apply) -> Val:
     count = len(args) - len(node.keywords)
     args, kwargs = args[:count], dict(zip(node.keywords, args[count:], strict=True))
     found: Any = function.value if isinstance(function, Static) else None
+    method = isinstance(found, types.MethodDescriptorType)
+    if method and not any(map(is_any_array, value.options if isinstance(value, TaggedUnion) else (value,))):
+        own = await engine.call(frame, Static(getattr), [value, Static(found.__name__)], {}, node.origin, node)
+        await engine.call(frame, own, args, kwargs, node.origin, node)
+        return value
     into = isinstance(found, Hashable) and found in WITH_OUT
     if not into and (not isinstance(found, Hashable) or found not in CHANGING):
         if node.attrs.get("out"):
@@ -551,6 +557,8 @@ async def change_array(engine: Engine, frame: Frame, node: Apply) -> Val:
                 raise TypeError_(
                     f"'.shape' is assigned to of arrays only, and this is {describe(value)}: objects do not change"
                 )
+            if method:
+                raise AttributeError_(f"{describe(value)} has no attribute '{name}'")
             raise TypeError_(f"np.{name} changes an array in place, and this is {describe(value)}")
         named = dict(zip(kwargs, given[count:], strict=True))
         if into:
@@ -649,6 +657,11 @@ async def list_change(engine: Engine, frame: Frame, node: Apply) -> Val:
     _, xs, *args = [None, *[engine.value(frame, a) for a in node.args]]
     count = len(args) - len(node.keywords)
     args, kwargs = args[:count], dict(zip(node.keywords, args[count:], strict=True))
+    if is_any_array(xs) and name == "sort":
+        refuse_shared(engine, frame, node, xs)
+        new = await engine.call(frame, Static(CHANGING[np.ndarray.sort]), [xs, *args], kwargs, node.origin, node)
+        engine.shared.difference_update(arrays_of(new))  # `xs` is not used again
+        return Seq("tuple", (new, NONE_VAL))
     if not is_list(xs):
         if name == "__delitem__":
             raise TypeError_(f"del x[i] is for lists, and this is {describe(xs)}")

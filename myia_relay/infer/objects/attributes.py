@@ -181,7 +181,16 @@ def dyn_attribute(engine: Engine, frame: Frame, value: Dyn, name: str) -> Val:
         return Bound(value, LIBRARY_METHODS[name])
     if method is None:
         advice = f"; {ARRAY_METHODS[name]}" if name in ARRAY_METHODS else nearest(name, METHODS)
-        raise AttributeError_(f"{describe(value)} has no attribute '{name}' in the language{advice}")
+        error = AttributeError_(f"{describe(value)} has no attribute '{name}' in the language{advice}")
+        kind = (
+            np.ndarray
+            if isinstance(t, Array)
+            else PYTHON.get(t.dtype)
+            if isinstance(t, Scalar) and t.weak
+            else np.generic
+        )
+        error.in_python = not hasattr(kind, name)
+        raise error
     if getattr(method, "attribute", False):
         return as_new(frame, lift(engine, frame, method(frame.builder, frame.var(value))), [value])
     return Bound(value, name)
