@@ -298,6 +298,8 @@ def test_gradients_by_the_numbers_in_lists(executor):
         [(1, "x"), (2, "y")],
         [[], []],
         [(1,), (2, 3)],
+        [None, None],
+        [[None], [None, None]],
     ],
     ids=str,
 )

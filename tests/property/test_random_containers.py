@@ -34,6 +34,7 @@ class Record:
 
 
 LEAVES = ("int", "float", "bool", "str")
+OPTIONAL = ("int | None", "float | None", "str | None")  # not in what is differentiated
 WORDS = ("", "a", "b", "a longer one", "\u20ac")
 FIELDS = {"dict": ("u", "v", "w"), "Named": ("first", "second"), "Record": ("left", "right")}
 EXECUTORS = ("interpreter", "python", "native")
@@ -42,14 +43,16 @@ EXECUTORS = ("interpreter", "python", "native")
 # --- types and values: ("list", t), ("tuple", t, ...), ("dict", t, ...), ("Named", t, t), ("Record", t, t), or a leaf ---
 
 
-def random_type(rng: random.Random, depth: int) -> Any:
+def random_type(rng: random.Random, depth: int, optional: bool = True) -> Any:
+    if optional and rng.random() < 0.1:
+        return rng.choice(OPTIONAL)
     kind = rng.choice((*LEAVES, "float", "int", "list", "tuple", "dict", "Named", "Record"))
     if kind in LEAVES or not depth:
         return kind if kind in LEAVES else rng.choice(LEAVES)
     if kind == "list":
-        return kind, random_type(rng, depth - 1)
+        return kind, random_type(rng, depth - 1, optional)
     count = 2 if kind in ("Named", "Record") else rng.randrange(1, 4)
-    return kind, *(random_type(rng, depth - 1) for _ in range(count))
+    return kind, *(random_type(rng, depth - 1, optional) for _ in range(count))
 
 
 def random_value(rng: random.Random, t: Any) -> Any:
@@ -61,6 +64,8 @@ def random_value(rng: random.Random, t: Any) -> Any:
         return rng.random() < 0.5
     if t == "str":
         return rng.choice(WORDS)
+    if t in OPTIONAL:
+        return None if rng.random() < 0.4 else random_value(rng, t.split()[0])
     kind, *parts = t
     if kind == "list":
         return [random_value(rng, parts[0]) for _ in range(rng.randrange(4))]
@@ -100,6 +105,10 @@ class Program:
             return at
         if part == "bool":
             return f"(1 if {at} else 2)"
+        if part in ("int | None", "float | None"):
+            return f"({at} if {at} is not None else 4)"
+        if part == "str | None":
+            return f"(1 if {at} is None else 2 if {at} == 'a' else 3)"
         if part == "str":
             return f"(3 if {at} == {self.rng.choice(WORDS)!r} else 0)"
         if part[0] != "list":
@@ -123,6 +132,8 @@ class Program:
             )
         if part == "bool":
             return at
+        if part in OPTIONAL:
+            return self.rng.choice([f"{at} is None", f"{at} is not None", f"{at} == {random_value(self.rng, part)!r}"])
         if isinstance(part, tuple):
             return (
                 f"{at} == xs[-1]{at[1:]}"
@@ -267,7 +278,7 @@ def moved(value: Any, steps) -> Any:
 def judge_gradient(seed: int, executor: str = "interpreter") -> str:
     """As `judge`, of the derivative along a random direction."""
     rng = random.Random(seed)
-    t = random_type(rng, 3)
+    t = random_type(rng, 3, False)
     text = Program(rng, t, True).text()
     function = function_of(text, f"<containers {seed}>", {"Named": Named, "Record": Record})
     xs, k = [random_value(rng, t) for _ in range(rng.randrange(1, 5))], rng.randrange(2)

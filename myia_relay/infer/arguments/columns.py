@@ -96,7 +96,8 @@ def _flatten(column: ListColumn, columns: list[np.ndarray]) -> bool:
     if isinstance(t, List):
         lengths, entries = column.data
         columns.append(lengths)
-        return _flatten(entries, columns)
+        before = len(columns)
+        return _flatten(entries, columns) and len(columns) > before  # something must say how many entries there are
     if not isinstance(t, Struct):
         return isinstance(t, NoneT)
     if t.kind == "tuple" and len(t.elems) > MOST_FIELDS or t.kind == "record" and _is_data(t.cls):
