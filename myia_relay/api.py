@@ -21,7 +21,7 @@ import numpy as np
 from .abstract.families import FieldError, Misfit
 from .abstract.types import Array, Data, List, Scalar, Type
 from .cache.cutting import SliceCuts
-from .cache.object_reader import prepare
+from .cache.objects import prepare
 from .cache.programs import find
 from .cache.programs import keep as keep_in_file
 from .changing import call_program
@@ -136,7 +136,7 @@ class Relay(Inspectable, Remade):
         self._fast: dict[
             tuple, Callable
         ] = {}  # classes of Python numbers, or of them and lists -> what calls a program
-        # `quick_key` -> program, maker of its result, whether dependencies hold, what calls it with lists
+        # `quick_key` -> program, maker of its result, whether dependencies hold, what calls it with lists (None: not known yet)
         self._quick: dict[tuple, tuple] = {}
         self._bound: OrderedDict[int, Relay] = OrderedDict()  # holds the instance, so its id stays its own
         self._listed = ListsAsData.ALL  # which lists are data, of whatever length
@@ -206,7 +206,12 @@ class Relay(Inspectable, Remade):
             compiled, result, holds, directly = found
             if holds():
                 self._hits += 1
-                if directly is not None and not kwargs:
+                if (
+                    directly is None and not kwargs
+                ):  # at the first call the lists were of types that nobody had seen before
+                    directly = self._directly(args, compiled, result) or False
+                    self._quick[key] = compiled, result, holds, directly
+                if directly and not kwargs:
                     self._fast[tuple(map(type, args))] = directly
                 return compiled, result, leaves
             self._quick.pop(key, None)
@@ -215,8 +220,7 @@ class Relay(Inspectable, Remade):
             if len(self._quick) >= 4 * CACHE_SIZE:
                 self._quick.clear()
             holds = checker(compiled.program.dependencies, 0, lambda: True, lambda: False, [])
-            result = finisher(compiled)
-            self._quick[key] = compiled, result, holds, self._directly(args, compiled, result)
+            self._quick[key] = compiled, finisher(compiled), holds, None
         return compiled, None, given
 
     def _quick_key(self, args: tuple, kwargs: dict, leaves: list) -> tuple | None:
@@ -299,7 +303,7 @@ class Relay(Inspectable, Remade):
                     self._quick = {k: v for k, v in self._quick.items() if v[0] is not dropped}
             self._remember_fast(args, kwargs, compiled)
             if self.options["executor"] == "native":
-                prepare(args_treedefs)
+                prepare([*args_treedefs, compiled.program.result])
         return compiled, leaves
 
     def _held(self, key: Any) -> Compiled | None:

@@ -26,6 +26,7 @@ from typing import Any
 
 import numpy as np
 
+from ..utils.cpython import address, methods
 from .types import List, NoneT, Scalar, Struct, Type, holds
 from .words import CODES, STRING, held, intern, is_word
 
@@ -39,7 +40,6 @@ REST = 5  # words of a node before what depends on its kind: kind, class, column
 # counted first; whether the list is one of numbers, of which only these are returned; what the function needs of CPython and NumPy.
 COUNT, COUNTED, ALONE, LIST_CLASS, NONE, ARRAY_CLASS, NEW_ARRAY, NEW_TUPLE, GET, DROP, CLEAR, HEADER = range(12)
 COLUMN = 4  # words of a column, after as many for the status: address, numbers in it, numbers for which there is room, its array
-ARRAY_DATA = 2  # words of an array of NumPy's before the address of its data
 RECIPES = 4  # of lists whose first entries have one class
 
 TRIES = 3  # walks through strings: the first may find new ones, and another thread may have taken its list of them
@@ -206,7 +206,7 @@ class _Nodes:
         self.kept.append(cls)
 
         def head(kind: int, third: int, *functions: str) -> None:
-            addresses = [_address(name) for name in functions]
+            addresses = [address(name) for name in functions]
             self.words += [kind, id(cls), third, *addresses, *[0] * (2 - len(addresses))]
 
         def column(kind: int) -> None:
@@ -221,7 +221,7 @@ class _Nodes:
         elif is_word(t):
             self.kinds.append(TEXTS)
             head(TEXTS, COLUMN * len(self.kinds), "PyDict_GetItemWithError", "PyLong_AsLongLong")
-            self.words += [id(CODES), id(_missing), _address("PyList_Append")]
+            self.words += [id(CODES), id(_missing), address("PyList_Append")]
         elif isinstance(t, Scalar):
             column(_KINDS[_CLASSES[t.dtype]])
             if cls is bool:
@@ -283,11 +283,6 @@ def _nth(k: int, first: Any, others: Iterator[Any]) -> Iterator[Any]:
             yield getattr(one, list(type(one).__dataclass_fields__)[k])
 
 
-def _address(name: str) -> int:
-    """The address of a function of CPython's."""
-    return ctypes.cast(getattr(ctypes.pythonapi, name), ctypes.c_void_p).value or 0
-
-
 @functools.cache
 def _needed() -> list[int]:
     """The words of a recipe from `LIST_CLASS` on. NumPy's functions have places in a table, which its versions keep."""
@@ -295,7 +290,7 @@ def _needed() -> list[int]:
     pointer.restype, pointer.argtypes = ctypes.c_void_p, [ctypes.py_object, ctypes.c_char_p]
     numpy_c = importlib.import_module("numpy._core._multiarray_umath")
     table = ctypes.cast(pointer(numpy_c._ARRAY_API, None), ctypes.POINTER(ctypes.c_void_p))
-    functions = [_address(name) for name in ("PyTuple_New", "Py_IncRef", "Py_DecRef", "PyErr_Clear")]
+    functions = [address(name) for name in ("PyTuple_New", "Py_IncRef", "Py_DecRef", "PyErr_Clear")]
     return [id(list), id(None), id(np.ndarray), table[_PYARRAY_NEW] or 0, *functions]
 
 
@@ -305,7 +300,6 @@ _PYARRAY_NEW = 93
 # --- the function -----------------------------------------------------------------------------------------------------
 
 _numbers: dict[type, Recipe] = {}  # of lists of numbers
-_code: list[Any] = []  # what keeps the function, and CPython's description of it, in memory
 
 
 def supported() -> bool:
@@ -325,51 +319,26 @@ def in_use() -> bool:
     return _method is not None
 
 
-def use(address: int, library: Any) -> bool:
-    """Read lists by the function at an address from now on, if it reads known objects rightly.
+def use(at: int, library: Any) -> bool:
+    """Read lists by a function from now on, if it reads known objects rightly.
 
     Args:
-        address: of the function.
+        at: its address.
         library: keeps it in memory.
     """
     global _method
     before = _method
-    _method = _maker(address)
+    _method = methods("read", at, library)
     _known.clear()
     for kind in _KINDS:
         recipe = _Nodes().recipe(List(Scalar(_DTYPES[_KINDS[kind]].name, True)), [kind(1)])
         assert recipe is not None
         _numbers[kind] = recipe
-    _code.append(library)
     if not _reads_rightly():
         _method = before
         _numbers.clear()
         return False
     return True
-
-
-class _MethodDef(ctypes.Structure):
-    """CPython's `PyMethodDef`."""
-
-    _fields_ = [
-        ("name", ctypes.c_char_p),
-        ("function", ctypes.c_void_p),
-        ("flags", ctypes.c_int),
-        ("doc", ctypes.c_char_p),
-    ]
-
-
-_METH_O = 8
-
-
-def _maker(address: int) -> Callable[[np.ndarray], Callable[[list], Any]]:
-    """What makes CPython's function objects of the function at an address: it gets the object that is its `self`."""
-    definition = _MethodDef(b"read", address, _METH_O, None)
-    _code.append(definition)
-    new = ctypes.pythonapi.PyCFunction_NewEx
-    new.restype, new.argtypes = ctypes.py_object, [ctypes.c_void_p, ctypes.py_object, ctypes.c_void_p]
-    at = ctypes.addressof(definition)
-    return lambda words: new(at, words, None)
 
 
 def _reads_rightly() -> bool:

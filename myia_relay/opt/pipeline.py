@@ -36,6 +36,7 @@ from .loops.unroll_and_jam import UnrollAndJam
 from .rewrite.check_elimination import EliminateChecks
 from .rewrite.control import ThinControl
 from .rewrite.if_conversion import ConvertBranches
+from .rewrite.list_columns import ReadColumns
 from .rewrite.lower_precision import LowerPrecision
 from .rewrite.masked_updates import ChooseMasked
 from .rewrite.quotients import ReadQuotients
@@ -104,6 +105,7 @@ def optimize(graph: Graph, fastmath: bool = False, check: bool | None = None) ->
     simplify = Simplify(fastmath=fastmath, final=final)
     passes = (simplify, UnifySizes(), LoopTailCalls(), ThinControl(), simplify, HoistInvariants())
     verified = debugging() if check is None else check
+    graph = Pipeline((ReadColumns(),), rounds=1, verify=verified)(Pipeline(passes, verify=verified)(graph))
     if not final:
         graph = Pipeline((*passes, SubstituteInductionVariables()), verify=verified)(graph)
         # Before differentiation: the gradient of one product is two products, that of many a sum of as many.

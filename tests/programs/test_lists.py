@@ -476,7 +476,7 @@ def test_gradient_of_a_list_argument(executor):
 
 
 def test_memory_of_lists_is_given_back():
-    from myia_relay.backend.native import lists
+    from myia_relay.backend.native import blocks, lists
 
     @relay
     def f(n, bad):
@@ -499,7 +499,7 @@ def test_memory_of_lists_is_given_back():
     area = run.entry.free[-1]
     count, address = 0, area[2][head]
     while address:
-        count, address = count + 1, lists.word(address, lists.NEXT)
+        count, address = count + 1, lists.word(address, blocks.NEXT)
     assert count < 5, "lists that nobody looks at any more are kept"
     assert f(3, False) == [[0, 0, 0]] and area[2][head] == 0
 

@@ -18,6 +18,7 @@ from typing import Any
 import numpy as np
 
 from ...abstract.types import Array, Data, Leaf, numpy_dtype
+from .blocks import free
 from .lists import release
 from .results import empty
 
@@ -81,15 +82,6 @@ def sized_array(ints: Any, slot: int, sizes: list[int], dtype: np.dtype) -> np.n
     if out.nbytes:
         ctypes.memmove(out.ctypes.data, ints[slot], out.nbytes)
     return out
-
-
-def _c_free() -> Callable:
-    if sys.platform == "win32":
-        return ctypes.cdll.msvcrt.free
-    return ctypes.CDLL(None).free  # what `library` provides to the code
-
-
-free = _c_free()
 
 
 class Regions:

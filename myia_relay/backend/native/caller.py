@@ -21,7 +21,7 @@ from .area import idle_frames, new_frames, sized_array
 from .arguments import conform
 from .ending import CALLER
 from .into import Finish, choose_targets, lie_apart
-from .lists import read
+from .lists import list_reader
 from .results import LEAST, RESULTS
 from .stack import stack_limit
 
@@ -38,7 +38,7 @@ class Writer:
         self.names: dict[str, Any] = {
             "main": entry.main, "pop": entry.free.pop, "push": entry.free.append, "area": entry.area, "fail": entry.fail,
             "broken": entry.broken, "begin": entry.begin, "leave": entry.leave,
-            "sized": sized_array, "read": read, "release": entry.release_lists,
+            "sized": sized_array, "release": entry.release_lists,
             "empty": np.empty, "take": RESULTS.take, "rebuild": rebuild, "asarray": np.asarray, "address": lambda a: a.ctypes.data,
         }  # fmt: skip
         self.lines: list[str] = []
@@ -142,7 +142,7 @@ class Writer:
         if area:
             self.lines.append(f"result = {result}")
             if signature.list_head is not None:
-                self.lines.append("release(ws)")
+                self.lines += [f"if ws[2][{signature.list_head}]:", "    release(ws)"]
             self.lines += ["push(ws)", "return result"]
         else:
             self.lines.append(f"return {result}")
@@ -309,7 +309,7 @@ class Writer:
             assert isinstance(t, Array)
             return f"sized(ws[2], {kind[1]}, {kind[2]}, {self.constant(numpy_dtype(t.dtype))})"
         if kind[0] == "list":
-            return f"read(ws[2][{kind[1]}], {self.constant(t)})"
+            return f"{self.constant(list_reader(t))}(ws[2][{kind[1]}])"
         return self.number(t, returned if kind == "return" else None, kind[1] if kind != "return" else 0)
 
     def number(self, t: Type, returned: str | None, slot: int) -> str:

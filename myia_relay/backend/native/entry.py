@@ -23,7 +23,7 @@ from ...abstract.dims import DimLike
 from ...abstract.types import Type
 from ...utils.errors import InternalError, TypeError_
 from ...utils.raising import exception_argument, format_parts, raise_at
-from . import guards
+from . import building, guards
 from .area import (
     ALIGN,
     CALL,
@@ -141,6 +141,7 @@ class Entry:
         self.main = code.packed("main")
         guarded = signature.checks is not None and signature.checks.guarded
         self.give_back = guards.free if guarded else free  # of the allocator that the code uses
+        self.frees = self.give_back is free and signature.checks is None
         self.has_release = many_blocks(signature.output) and signature.checks is None
         self.kinds: list[str] = []  # types of the arguments of `main`: "d" or "q", as in `struct`
         self.own: int | None = None  # the index of the area's own address among them
@@ -253,7 +254,9 @@ class Entry:
     def release_lists(self, area: tuple) -> None:
         """Free the lists of a call whose results have been read."""
         head: Any = self.signature.list_head  # there is one: else the caller has no `release`
-        if self.has_release:
+        if self.frees and (freed := building.release()) is not None:
+            freed(area[0] + 8 * head)
+        elif self.has_release:
             self.code.invoke(RELEASE, area[0])
         else:
             release(area[2], head, self.give_back)

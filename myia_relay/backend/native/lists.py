@@ -1,14 +1,9 @@
-"""Blocks of run-time lists: their layout, and the conversion of a block to a Python list.
+"""The conversion of blocks of run-time lists (`blocks`) to Python lists.
 
-    block = [previous | next | references | length | capacity | - | entries]
-
-The blocks of a call are chained. An entry consists of the leaves of its type: a number alone as it is in an array,
-otherwise 8 bytes for a number or list, arrays inline. `backend/tvm/host/lists.py` is the other side: how compiled code
-makes and changes them.
-
-Idea of the conversion: entries of one type are equal pieces of memory, which `struct` and NumPy read at once. The lists in the
-entries of a list are read together, however many they are: their blocks lie anywhere, but NumPy can gather from all of memory
-as from an array. What is read is then cut into the single lists.
+Most lists are made by machine code (`building`). The others, of arrays, of records, of NumPy's numbers, are made here: entries of
+one type are equal pieces of memory, which `struct` and NumPy read at once. The lists in the entries of a list are read together,
+however many they are: their blocks lie anywhere, but NumPy can gather from all of memory as from an array. What is read is then cut
+into the single lists.
 """
 
 from __future__ import annotations
@@ -18,15 +13,15 @@ import functools
 import itertools
 import math
 import struct
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
 from ...abstract.assembly import assembler
-from ...abstract.dims import DimLike, known_size
+from ...abstract.dims import known_size
 from ...abstract.types import (
     Array,
-    Data,
     Leaf,
     List,
     NoneT,
@@ -39,10 +34,9 @@ from ...abstract.types import (
     numpy_dtype,
 )
 from ...utils.collector import resting
-from ...utils.errors import LoweringError
+from . import building
+from .blocks import HEADER, LENGTH, NEXT, entry_layout
 
-PREVIOUS, NEXT, COUNT, LENGTH, CAPACITY = range(5)  # words of a block
-HEADER = 48  # bytes before the entries
 RELEASE = "release"  # the function of a program that frees its lists, where it has one
 FEW = 24  # lists that are read one by one, which is quicker than to gather them
 LONG = 64  # entries from which on a list is worth a look of its own
@@ -58,45 +52,36 @@ def memory(address: int, size: int) -> memoryview:
     return _view(address, size, 0x100)  # PyBUF_READ
 
 
-def is_number(t: Type) -> bool:
-    """Whether values of a type are single numbers."""
-    return isinstance(t, Scalar | Data) or isinstance(t, Array) and t.shape == ()
-
-
-def entry_layout(t: Type) -> tuple[list[Type], list[DimLike], DimLike]:
-    """Types and offsets of the leaves of an entry, and its size.
-
-    Raises:
-        LoweringError: no list can have such entries.
-    """
-    types = leaves(t)
-    if len(types) == 1 and isinstance(types[0], Scalar):
-        return types, [0], numpy_dtype(types[0].dtype).itemsize
-    offsets: list[DimLike] = []
-    at: DimLike = 0
-    for leaf in types:
-        offsets.append(at)
-        if isinstance(leaf, Array) and leaf.shape != ():
-            at = at + ((leaf.size * numpy_dtype(leaf.dtype).itemsize + 7) // 8) * 8
-        elif is_number(leaf) or isinstance(leaf, List):
-            at = at + 8
-        elif not isinstance(leaf, NoneT | Undefined):
-            raise LoweringError(f"the native executor cannot keep a value of type {leaf} in a list")
-    return types, offsets, at
-
-
 def word(address: int, k: int) -> int:
     """A word of a block's header."""
     return ctypes.c_int64.from_address(address + 8 * k).value
 
 
-def read(address: int, t: List) -> list:
-    """The list in a block. As long as CPython would take to make it."""
-    count = word(address, LENGTH)
-    if count < FROM:
-        return _entries(t.elem).list(address, count)
-    with resting():  # nothing that is made here is garbage
-        return _entries(t.elem).list(address, count)
+class ListReader:
+    """Makes the lists in blocks, of one type. It takes as long as CPython would take to make them."""
+
+    def __init__(self, t: List):
+        self.type = t
+        self.make: Callable[[int], list] | None = None  # by machine code, once there is some
+
+    def __call__(self, address: int) -> list:
+        if self.make is None and building.in_use():
+            self.make = building.builder(self.type) or self.made
+        make = self.make or self.made
+        if word(address, LENGTH) < FROM:
+            return make(address)
+        with resting():  # nothing that is made here is garbage
+            return make(address)
+
+    def made(self, address: int) -> list:
+        """The list in a block, made by Python."""
+        return _entries(self.type.elem).list(address, word(address, LENGTH))
+
+
+@functools.lru_cache(maxsize=1024)
+def list_reader(t: List) -> ListReader:
+    """What makes lists of a type."""
+    return ListReader(t)
 
 
 @functools.lru_cache(maxsize=1024)
@@ -232,4 +217,4 @@ def release(ints: Any, head: int, free: Any) -> None:
         free(ctypes.c_void_p(address))
 
 
-__all__ = ["entry_layout", "many_blocks", "read", "release"]
+__all__ = ["ListReader", "list_reader", "many_blocks", "release"]

@@ -12,7 +12,7 @@ from ...abstract.structures import rebuild
 from ...abstract.types import List, Struct
 from ...utils.source import Origin
 from .area import Slots
-from .lists import read
+from .lists import list_reader
 
 
 @dataclass(frozen=True)
@@ -75,7 +75,7 @@ class Entries:
 
     def __call__(self, slots: Slots) -> Any:
         """The operand's value: a copy."""
-        return read(slots.ints[self.slot], self.type)
+        return list_reader(self.type)(slots.ints[self.slot])
 
 
 @dataclass(frozen=True)

@@ -5,7 +5,7 @@
 
 The type of such an argument is that of its entries, whatever its length and contents. Its leaves are arrays: for each list
 inside of it the lengths (of the list itself too), for each number of a record a column, over all entries of all lists.
-Compiled code makes a run-time list of them (`from_columns`), by loops, so derivatives and every executor need nothing else.
+Compiled code makes a run-time list of them (`from_columns`), or reads its entries from the columns (`opt.rewrite.list_columns`).
 
 Input: a Python list. Output: its type and its columns; a node of the list.
 """
@@ -23,11 +23,10 @@ from ...abstract.dims import symbol
 from ...abstract.disassembly import ListColumn, Uneven, take_apart
 from ...abstract.families import family_of
 from ...abstract.reading import note, read
-from ...abstract.types import INT, Array, List, NoneT, Scalar, Struct, Type, tuple_of
+from ...abstract.types import Array, List, NoneT, Scalar, Struct, Type
 from ...ir.build import Builder
 from ...ir.node import Node
 from ...ir.prim import REGISTRY
-from ...prims.ops.list_functions import emit, length, new, number, op, over
 from .records import record_fields
 
 
@@ -141,25 +140,7 @@ def _entries(b: Builder, t: Type, columns: Iterator[Node]) -> Node:
         return b.emit(REGISTRY["list_from_array"], (next(columns),))
     if isinstance(t, List):
         lengths = b.emit(REGISTRY["list_from_array"], (next(columns),))
-        inner = _entries(b, t.elem, columns)
-        made = b.emit(REGISTRY["make_struct"], (new(b, t), number(b, 0)), {"type": tuple_of(List(t), INT)})
-        return b.emit(REGISTRY["get_item"], (over(b, length(b, lengths), made, [lengths, inner], _row),), {"index": 0})
+        return b.emit(REGISTRY["list_of_rows"], (lengths, _entries(b, t.elem, columns)))
     assert isinstance(t, Struct)
-    parts = [None if isinstance(part, NoneT) else _entries(b, part, columns) for part in t.elems]
-    given = [part for part in parts if part is not None]
-
-    def record(b: Builder, k: Node, out: Node, *lists: Node) -> Node:
-        at = iter(lists)
-        values = [b.emit(REGISTRY["none"], ()) if part is None else emit(b, "list_get", next(at), k) for part in parts]
-        return emit(b, "list_push", out, b.emit(REGISTRY["make_struct"], tuple(values), {"type": t}))
-
-    return over(b, length(b, given[0]), new(b, t), given, record)
-
-
-def _row(b: Builder, k: Node, made: Node, lengths: Node, inner: Node) -> Node:
-    """Adds one more list, of the entries that follow those of the list before."""
-    rows, start = (b.emit(REGISTRY["get_item"], (made,), {"index": i}) for i in range(2))
-    count = emit(b, "list_get", lengths, k)
-    row = emit(b, "list_slice", inner, start, count, number(b, 1))
-    parts = (emit(b, "list_push", rows, row), op(b, "add", start, count))
-    return b.emit(REGISTRY["make_struct"], parts, {"type": made.type})
+    parts = tuple(_entries(b, part, columns) for part in t.elems if not isinstance(part, NoneT))
+    return b.emit(REGISTRY["list_of_records"], parts, {"elem": t})

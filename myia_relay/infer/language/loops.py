@@ -45,6 +45,7 @@ from .unrolling import DRIFTING, unroll, unrolling
 
 FEW = 8  # iterations: up to this number a loop is unrolled if its index chooses among large arrays
 WRITTEN_OUT = 1000  # operations: from this number on a loop over a tuple or a list of numbers stays a loop if it can
+LOOP = 50  # operations, as which a loop in such a loop counts
 UNROLLED = 1024  # iterations: up to this number a loop is unrolled if it cannot stay a loop
 
 
@@ -358,8 +359,12 @@ async def over(engine: Engine, frame: Frame, node: Apply, iterable: Val) -> Val:
 
 
 def copies(frame: Frame, body: Graph, items: list[Val]) -> int:
-    """How many operations a loop over so many items becomes if it is unrolled, in the unrolled loops around it."""
-    return sum(len(g.nodes) for g in graphs_reachable(body)) * len(items) * frame.copies
+    """How many operations a loop over so many items becomes if it is unrolled, in the unrolled loops around it; a loop in it, whose
+    code is longer and which derivatives run backwards, counts as `LOOP` of them.
+    """
+    nodes = [n for g in graphs_reachable(body) for n in g.nodes]
+    operations = sum(LOOP if getattr(n.fn, "value", None) in (S.for_, S.while_) else 1 for n in nodes)
+    return operations * len(items) * frame.copies
 
 
 def columns(engine: Engine, frame: Frame, items: list[Val]) -> Walk | None:

@@ -63,6 +63,42 @@ def _(array):
 
 
 @primitive("struct", differentiable=False)
+def list_of_records(*columns, elem):
+    """A list of records of type `elem`, from a list for each of their parts that is not None; all are of one length.
+
+    Only arguments are made so (`infer.arguments.columns`), which is outside of everything that is differentiated.
+    """
+    rows = zip(*(column.read() for column in columns), strict=True)
+    places = iter(range(len(columns)))
+    at = [None if isinstance(t, NoneT) else next(places) for t in elem.elems]
+    return Items([rebuild(elem, [None if k is None else row[k] for k in at]) for row in rows])
+
+
+@list_of_records.infer
+def _(*columns, elem):
+    kept = [t for t in elem.elems if not isinstance(t, NoneT)]
+    for column, t in zip(columns, kept, strict=True):
+        _entry(column, t, "list_of_records")
+    return List(elem)
+
+
+@primitive("struct", differentiable=False)
+def list_of_rows(lengths, entries):
+    """A list of lists of these lengths, to which the entries belong in their order. Made of arguments, as `list_of_records` is."""
+    rows, values, start = [], entries.read(), 0
+    for count in lengths.read():
+        rows.append(Items(values[start : start + count]))
+        start += count
+    return Items(rows)
+
+
+@list_of_rows.infer
+def _(lengths, entries):
+    _entry(lengths, INT, "list_of_rows")
+    return List(_list(entries, "list_of_rows"))
+
+
+@primitive("struct", differentiable=False)
 def list_len(xs):
     """How many entries."""
     return len(xs)

@@ -45,7 +45,7 @@ def reader():
     if not (library.supported() and reading.supported()):
         pytest.skip("objects are not read by machine code on this system")
     if not reading.in_use():
-        from myia_relay.backend.tvm.host.object_reader import compiled
+        from myia_relay.backend.tvm.host.objects import compiled
 
         code = library.Library(compiled(), [])
         assert reading.use(code.address(reading.FUNCTION), code)

@@ -2,7 +2,7 @@
 
 Functions of more than a few instructions are private functions of the module, shared by all lists whose entries hold no
 lists. All blocks of a call are chained, so that blocks that a failed call has left are freed by the next one;
-`backend/native/lists.py` has their layout.
+`backend/native/blocks.py` has their layout.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from tvm.ir import PrimType
 from ....abstract.dims import DimLike
 from ....abstract.types import List, Scalar, Type, leaves
 from ...native.area import NO_MEMORY
-from ...native.lists import CAPACITY, COUNT, HEADER, LENGTH, NEXT, PREVIOUS, entry_layout
+from ...native.blocks import CAPACITY, COUNT, HEADER, LENGTH, NEXT, PREVIOUS, entry_layout
 from ..kernels.kernel import flat_buffer, pointer_at, pointer_type
 from ..tir.block import Block, call, idx, load
 from ..tir.pipeline import c_function

@@ -12,12 +12,13 @@ from typing import Any
 
 from tvm import tirx
 
-from ....abstract.types import Array, List
+from ....abstract.types import Array, List, NoneT, Type, Undefined
 from ....ir.node import Apply, Node
 from ....opt.analysis.fusion import is_scalar
 from ....utils.errors import LoweringError
 from ...native.area import NO_MEMORY
-from ...native.lists import CAPACITY, COUNT, HEADER, LENGTH, NEXT, RELEASE
+from ...native.blocks import CAPACITY, COUNT, HEADER, LENGTH, NEXT
+from ...native.lists import RELEASE
 from ..kernels.kernel import flat_buffer, pointer_type, view_pointer
 from ..plan import ITEM, View
 from ..tir.block import Block, call, const, dtype_of, idx, load
@@ -277,6 +278,57 @@ def _from_array(lowering: Any, node: Apply) -> None:
     lowering.scope.env[node] = new.address
 
 
+def _of_records(lowering: Any, node: Apply) -> None:
+    columns = [Handle(lowering, lowering.value(a), a.type) for a in node.args]
+    count = columns[0].get(LENGTH)
+    new, block = made(lowering, count, node.type), lowering.block
+    parts = [
+        (t, offset)
+        for t, offset in zip(new.layout.types, new.layout.offsets, strict=True)
+        if not isinstance(t, NoneT | Undefined)
+    ]
+    with block.loop(count) as i:
+        place, at = new.entry(i), iter(parts)
+        for column in columns:
+            source = column.entry(i)
+            for t, offset in zip(column.layout.types, column.layout.offsets, strict=True):
+                _, to = next(at)
+                _copy_leaf(lowering, t, plus(place, lowering.b.dim(to)), plus(source, lowering.b.dim(offset)))
+    new.set(LENGTH, count)
+    lowering.scope.env[node] = new.address
+
+
+def _copy_leaf(lowering: Any, t: Type, to: Any, source: Any) -> None:
+    """Copy a number or a list from one entry to another."""
+    block = lowering.block
+    dtype = "int64" if isinstance(t, List) else "int8" if t.dtype == "bool" else t.dtype
+    value = block.let(load(words(block, source, dtype), 0))
+    block.store(words(block, to, dtype), value, 0)
+    if isinstance(t, List):
+        dup(block, value)
+
+
+def _of_rows(lowering: Any, node: Apply) -> None:
+    lengths, entries = (Handle(lowering, lowering.value(a), a.type) for a in node.args)
+    block, b = lowering.block, lowering.b
+    count = lengths.get(LENGTH)
+    new = made(lowering, count, node.type)
+    start = block.cell(idx(0), "start")
+    with block.loop(count) as i:
+        size = b.let(load(lengths.numbers(), i))
+        first = b.let(load(start, 0))
+        row = made(lowering, size, node.type.elem)
+        nbytes = tirx.Mul(size, row.record())
+        args = (pointer(row.entry(idx(0))), pointer(entries.entry(first)), nbytes)
+        block.emit(tirx.Evaluate(tirx.call_extern("handle", "memcpy", *args)))
+        dup_entries(block, node.type.elem, row.entry(idx(0)), size, row.record())
+        row.set(LENGTH, size)
+        block.store(words(block, new.entry(i)), row.address, 0)
+        block.store(start, plus(first, size), 0)
+    new.set(LENGTH, count)
+    lowering.scope.env[node] = new.address
+
+
 def _fill(lowering: Any, xs: Handle, first: Any, stop: Any) -> None:
     """Zeros for some entries.
 
@@ -418,6 +470,8 @@ RULES = {
     "list_slice": _slice,
     "list_repeat": _repeat,
     "list_from_array": _from_array,
+    "list_of_records": _of_records,
+    "list_of_rows": _of_rows,
     "list_at": _at,
     "list_resize": _resize,
     "list_accumulate": _accumulate,

@@ -4,7 +4,7 @@ CPython's C functions copy lists of lists and of tuples, but nothing in it takes
 walks the objects as `abstract.reading.Recipe` describes them, and writes the numbers into columns. It is written in LLVM's own
 language: TIR has neither pointers to objects nor functions that return one.
 
-Input: nothing. Output: a shared object that exports `abstract.reading.FUNCTION`.
+Input: nothing. Output: the text of functions, of which `abstract.reading.FUNCTION` is called from outside.
 """
 
 from __future__ import annotations
@@ -14,7 +14,6 @@ import sys
 from ....abstract.reading import (
     ALONE,
     ARRAY_CLASS,
-    ARRAY_DATA,
     ATTRIBUTES,
     BOOLS,
     CLEAR,
@@ -39,7 +38,7 @@ from ....abstract.reading import (
     TUPLE_ITEMS,
     WORDS,
 )
-from ..tir import machine
+from ....utils.cpython import ARRAY_DATA
 
 # How many digits an int has, and whether it is negative: `PyLongObject` before Python 3.12, and since.
 _SIZE = """
@@ -54,14 +53,17 @@ _TAG = """
   %negative = icmp eq i64 %sign, 2"""
 
 
-def _each(name: str, body: str) -> str:
+def _each(name: str, body: str, then: str = "good") -> str:
     """A loop over the objects: checks the class of each `%NAME.o`, and goes on with `body`, which ends by going to `NAME.next`."""
     return f"""
 {name}:
   br label %{name}.loop
 {name}.loop:
   %{name}.k = phi i64 [ 0, %{name} ], [ %{name}.k1, %{name}.next ]
-  %{name}.o.at = getelementptr ptr, ptr %items, i64 %{name}.k
+  %{name}.direct = getelementptr ptr, ptr %items, i64 %{name}.k
+  %{name}.outer = load ptr, ptr %{name}.direct
+  %{name}.part.at = getelementptr i8, ptr %{name}.outer, i64 %offset
+  %{name}.o.at = select i1 %direct, ptr %{name}.direct, ptr %{name}.part.at
   %{name}.o = load ptr, ptr %{name}.o.at
   %{name}.class.at = getelementptr i64, ptr %{name}.o, i64 1
   %{name}.class = load ptr, ptr %{name}.class.at
@@ -71,15 +73,15 @@ def _each(name: str, body: str) -> str:
 {name}.next:
   %{name}.k1 = add i64 %{name}.k, 1
   %{name}.more = icmp ult i64 %{name}.k1, %n
-  br i1 %{name}.more, label %{name}.loop, label %good
+  br i1 %{name}.more, label %{name}.loop, label %{then}
 """
 
 
-def _inside(name: str, items: str, n: str, child: str, then: str) -> str:
+def _inside(name: str, items: str, n: str, child: str, then: str, offset: str = "0") -> str:
     """The walk over what is inside of an object: `child` is how many words after this node the node of it is."""
     return f"""
   %{name}.node = getelementptr i64, ptr %node, i64 {child}
-  call void @walk(ptr {items}, i64 {n}, ptr %{name}.node, ptr %columns, i1 %only)
+  call void @walk(ptr {items}, i64 {n}, i64 {offset}, ptr %{name}.node, ptr %columns, i1 %only)
   %{name}.status = load i64, ptr %columns
   %{name}.good = icmp eq i64 %{name}.status, 0
   br i1 %{name}.good, label %{then}, label %bad"""
@@ -121,8 +123,11 @@ def _key(name: str, found: str, then: str) -> str:
 def walk() -> str:
     """The text of the walk, for the Python that runs.
 
-    Its parameters: where the pointers to so many objects of one kind are; the node of that kind; the columns, of which the first
-    holds the status; whether to count only what is in lists. It leaves by `good`, or by `bad` where something differs.
+    Its parameters: where the pointers to so many objects of one kind are; unless it is 0, how many bytes after the beginning of
+    what these point to the pointers are; the node of that kind; the columns, of which the first holds the status; whether to
+    count only what is in lists. It leaves by `good`, or by `bad` where something differs.
+
+    The parts of many tuples are read one after the other, each of all tuples: that is a tight loop for each.
     """
     store = "\n  store i64 %{0}, ptr %{0}.to\n  br label %{1}.next"
     words = """
@@ -210,19 +215,43 @@ list.note:
   br label %list.inside
 list.inside:
   %list.child = load i64, ptr %rest""" + _inside("list", "%entries", "%length", "%list.child", "list.next")
-    tuples = f"""
-  %extent.at = getelementptr i64, ptr %tuple.o, i64 2
-  %extent = load i64, ptr %extent.at
-  %extent.fits = icmp eq i64 %extent, %third
-  br i1 %extent.fits, label %tuple.PARTS, label %bad
+    extent = """
+  %{0}.extent.at = getelementptr i64, ptr %{0}.o, i64 2
+  %{0}.extent = load i64, ptr %{0}.extent.at
+  %{0}.fits.too = icmp eq i64 %{0}.extent, %third
+  br i1 %{0}.fits.too, label %{1}, label %bad"""
+    sizes = extent.format("sizes", "sizes.next")
+    columns = (
+        f"""
+across:
+  br label %across.part
+across.part:
+  %p = phi i64 [ 0, %across ], [ %p1, %across.next ]
+  %across.entry = getelementptr i64, ptr %rest, i64 %p
+  %across.child = load i64, ptr %across.entry
+  %before = mul i64 %p, 8
+  %across.offset = add i64 %before, {TUPLE_ITEMS}"""
+        + _inside("across", "%items", "%n", "%across.child", "across.next", "%across.offset")
+        + """
+across.next:
+  %p1 = add i64 %p, 1
+  %p.more = icmp ult i64 %p1, %third
+  br i1 %p.more, label %across.part, label %good
+"""
+    )
+    tuples = (
+        extent.format("tuple", "tuple.PARTS")
+        + f"""
 tuple.PARTS:
-  %first = getelementptr i8, ptr %tuple.o, i64 {TUPLE_ITEMS}""" + _parts(
-        "tuple",
-        1,
-        """
+  %first = getelementptr i8, ptr %tuple.o, i64 {TUPLE_ITEMS}"""
+        + _parts(
+            "tuple",
+            1,
+            """
   %item = getelementptr ptr, ptr %first, i64 %tuple.p
   %tuple.child = load i64, ptr %tuple.entry"""
-        + _inside("tuple", "%item", "1", "%tuple.child", "tuple.part.next"),
+            + _inside("tuple", "%item", "1", "%tuple.child", "tuple.part.next"),
+        )
     )
     dicts = """
   %used.at = getelementptr i64, ptr %dict.o, i64 2
@@ -270,7 +299,7 @@ fields.done:
   br label %fields.part.next""",
     )
     return f"""
-define internal void @walk(ptr %items, i64 %n, ptr %node, ptr %columns, i1 %only) {{
+define internal void @walk(ptr %items, i64 %n, i64 %offset, ptr %node, ptr %columns, i1 %only) {{
 entry:
   %position = alloca i64
   %key = alloca ptr
@@ -285,12 +314,13 @@ entry:
   %helper.at = getelementptr i64, ptr %node, i64 4
   %helper = load ptr, ptr %helper.at
   %rest = getelementptr i64, ptr %node, i64 5
+  %direct = icmp eq i64 %offset, 0
   %empty = icmp eq i64 %n, 0
   br i1 %empty, label %good, label %choose
 choose:
   switch i64 %kind, label %column [
     i64 {NOTHING}, label %none
-    i64 {TUPLE}, label %tuple
+    i64 {TUPLE}, label %tuples
     i64 {DICT}, label %dict
     i64 {ATTRIBUTES}, label %fields ]
 good:
@@ -298,6 +328,11 @@ good:
 bad:
   store i64 {FAILED}, ptr %columns
   ret void
+
+tuples:
+  %some = icmp ne i64 %third, 0
+  %flat = and i1 %direct, %some
+  br i1 %flat, label %sizes, label %tuple
 
 column:
   %column.at = getelementptr i64, ptr %columns, i64 %third
@@ -324,7 +359,8 @@ number.kind:
     i64 {BOOLS}, label %bool
     i64 {TEXTS}, label %text ]
 {_each("word", words)}{_each("int", ints)}{_each("bool", bools)}{_each("none", chr(10) + "  br label %none.next")}
-{_each("text", texts)}{_each("list", lists)}{_each("tuple", tuples)}{_each("dict", dicts)}{_each("fields", attributes)}
+{_each("sizes", sizes, "across")}{columns}{_each("text", texts)}{_each("list", lists)}
+{_each("tuple", tuples)}{_each("dict", dicts)}{_each("fields", attributes)}
 }}
 """
 
@@ -457,13 +493,13 @@ measure:
 some:
   br i1 %known, label %make, label %counting
 counting:
-  call void @walk(ptr %given, i64 1, ptr %nodes, ptr %columns, i1 true)
+  call void @walk(ptr %given, i64 1, i64 0, ptr %nodes, ptr %columns, i1 true)
   %status.1 = load i64, ptr %columns
   %counted.well = icmp eq i64 %status.1, 0
   br i1 %counted.well, label %make, label %other
 {loop("make", make, "walk")}
 walk:
-  call void @walk(ptr %given, i64 1, ptr %nodes, ptr %columns, i1 false)
+  call void @walk(ptr %given, i64 1, i64 0, ptr %nodes, ptr %columns, i1 false)
   %status.2 = load i64, ptr %columns
   %read.well = icmp eq i64 %status.2, 0
   br i1 %read.well, label %check, label %other
@@ -498,9 +534,4 @@ raised:
 """
 
 
-def compiled() -> bytes:
-    """The shared object."""
-    return machine.linked((machine.object_of_text(walk() + entry()),))
-
-
-__all__ = ["compiled", "entry", "walk"]
+__all__ = ["entry", "walk"]

@@ -17,7 +17,7 @@ from ....abstract.types import List, Scalar
 from ....ir.node import Apply
 from ....utils.errors import LoweringError
 from ...native.area import NO_MEMORY
-from ...native.lists import CAPACITY, HEADER
+from ...native.blocks import CAPACITY, HEADER
 from ..kernels import opaque
 from ..kernels.kernel import pointer_type
 from ..plan import LEAST, Storage

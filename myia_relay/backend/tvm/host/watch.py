@@ -14,8 +14,8 @@ from ....abstract.dims import product
 from ....ir.node import Apply
 from ....utils.errors import InternalError
 from ...native import library
+from ...native.blocks import HEADER
 from ...native.guards import guards
-from ...native.lists import HEADER
 from ...native.memory_checks import HEAP, SLOTS
 from ...native.records import TOP
 from ..plan import ITEM, LEAST, MemoryPlan, Storage, View

@@ -1,7 +1,8 @@
-"""The machine code that reads Python's objects (`abstract.reading`), from the folder of programs or compiled now.
+"""The machine code that reads and makes Python's objects (`abstract.reading`, `backend.native.building`), from the folder of
+programs or compiled now.
 
-It is the same for all programs, so a process loads it once: when the first program is there that takes lists. It is compiled where
-the compiler is at work anyway; without it, lists are taken apart by functions of CPython.
+It is the same for all programs, so a process loads it once: when the first program is there that takes or returns lists. It is
+compiled where the compiler is at work anyway; without it, lists are taken apart and made by functions of CPython.
 """
 
 from __future__ import annotations
@@ -12,7 +13,8 @@ import sys
 from collections.abc import Iterable
 
 from ..abstract import reading
-from ..backend.native import library
+from ..abstract.types import List
+from ..backend.native import building, library
 from ..backend.native.elf import whole
 from ..infer.values.treedef import TreeDef
 from . import store
@@ -23,7 +25,7 @@ _tried = False
 
 
 def prepare(treedefs: Iterable[TreeDef]) -> None:
-    """Have lists read by machine code from now on, if some of these arguments have any."""
+    """Have lists read and made by machine code from now on, if some of these arguments and results have any."""
     global _tried
     if _tried or not any(map(_has_lists, treedefs)):
         return
@@ -35,7 +37,7 @@ def prepare(treedefs: Iterable[TreeDef]) -> None:
 
 
 def _has_lists(treedef: TreeDef) -> bool:
-    return treedef.tag in ("listed", "columns") or any(map(_has_lists, treedef.parts))
+    return treedef.tag in ("listed", "columns") or isinstance(treedef.info, List) or any(map(_has_lists, treedef.parts))
 
 
 def _key() -> str:
@@ -56,7 +58,7 @@ def _found() -> bool:
 
 def _made() -> bool:
     """Compile it, and put it into the folder; there is nothing else to try then."""
-    from ..backend.tvm.host.object_reader import compiled
+    from ..backend.tvm.host.objects import compiled
 
     code = compiled()
     if _use(library.Library(code, [])) and store.enabled():
@@ -65,4 +67,5 @@ def _made() -> bool:
 
 
 def _use(code: library.Library) -> bool:
-    return reading.use(code.address(reading.FUNCTION), code)
+    reads = reading.use(code.address(reading.FUNCTION), code)
+    return building.use(code.address(building.FUNCTION), code.address(building.RELEASE), code) and reads

@@ -1,0 +1,218 @@
+"""Machine code that makes lists of Python objects out of blocks, as `backend.native.building` describes them.
+
+Written in LLVM's own language, as `object_reader` is. What CPython's functions return as null is returned as null, with what was
+made before given back: the exception that they have set is that of the call.
+
+Input: nothing. Output: the text of functions, of which those that `backend.native.building` names are called from outside.
+"""
+
+from __future__ import annotations
+
+from ....abstract.reading import TUPLE_ITEMS
+from ....utils.cpython import ARRAY_DATA
+from ...native.blocks import HEADER, LENGTH, NEXT
+from ...native.building import (
+    AS_INT,
+    BOOLS,
+    DICT,
+    DROP,
+    FALSE,
+    FIXED,
+    FREE,
+    FUNCTION,
+    GET,
+    HEAD,
+    INTS,
+    LIST,
+    NAMED,
+    NEW_DICT,
+    NEW_FLOAT,
+    NEW_INT,
+    NEW_LIST,
+    NEW_RECORD,
+    NEW_TUPLE,
+    NONE,
+    NOTHING,
+    PART,
+    PARTS,
+    PUT,
+    RELEASE,
+    TRUE,
+    TUPLE,
+    WORDS,
+)
+
+
+def _word(name: str, base: str, k: int | str, kind: str = "i64") -> str:
+    """`%NAME` is word `k` after an address."""
+    return f"""
+  %{name}.at = getelementptr i64, ptr {base}, i64 {k}
+  %{name} = load {kind}, ptr %{name}.at"""
+
+
+def _parts(name: str, put: str) -> str:
+    """Makes the parts of `%NAME.new`; `put` puts `%NAME.part` into it, and ends by going to `NAME.next` or `NAME.bad`."""
+    return f"""
+  %{name}.failed = icmp eq ptr %{name}.new, null
+  br i1 %{name}.failed, label %bad, label %{name}.parts
+{name}.parts:
+  %{name}.none = icmp eq i64 %count, 0
+  br i1 %{name}.none, label %{name}.end, label %{name}.loop
+{name}.loop:
+  %{name}.k = phi i64 [ 0, %{name}.parts ], [ %{name}.k1, %{name}.next ]
+  %{name}.words = mul i64 %{name}.k, {PART}
+  %{name}.place = add i64 %{name}.words, {PARTS}
+  %{name}.entry = getelementptr i64, ptr %node, i64 %{name}.place{_word(f"{name}.offset", f"%{name}.entry", 1)}
+  {_word(f"{name}.child", f"%{name}.entry", 2)}
+  %{name}.from = getelementptr i8, ptr %from, i64 %{name}.offset
+  %{name}.node = getelementptr i64, ptr %node, i64 %{name}.child
+  %{name}.part = call ptr @value(ptr %words, ptr %{name}.node, ptr %{name}.from)
+  %{name}.lacks = icmp eq ptr %{name}.part, null
+  br i1 %{name}.lacks, label %{name}.bad, label %{name}.put
+{name}.put:{put}
+{name}.next:
+  %{name}.k1 = add i64 %{name}.k, 1
+  %{name}.more = icmp ult i64 %{name}.k1, %count
+  br i1 %{name}.more, label %{name}.loop, label %{name}.end
+{name}.end:
+  ret ptr %{name}.new
+{name}.bad:
+  call void %drop(ptr %{name}.new)
+  ret ptr null
+"""
+
+
+def _into(name: str, items: str) -> str:
+    """Puts a part into the memory of an object's entries."""
+    return f"""{items}
+  %{name}.to = getelementptr ptr, ptr %{name}.items, i64 %{name}.k
+  store ptr %{name}.part, ptr %{name}.to
+  br label %{name}.next"""
+
+
+def build() -> str:
+    """The text of the functions."""
+    in_tuple = "\n  %{0}.items = getelementptr i8, ptr %{0}.new, i64 " + str(TUPLE_ITEMS)
+    in_list = "\n  %{0}.items.at = getelementptr i64, ptr %{0}.new, i64 3\n  %{0}.items = load ptr, ptr %{0}.items.at"
+    in_dict = f"""
+  %dict.key = load ptr, ptr %dict.entry{_word("put", "%words", PUT, "ptr")}
+  %dict.status = call i32 %put(ptr %dict.new, ptr %dict.key, ptr %dict.part)
+  call void %drop(ptr %dict.part)
+  %dict.well = icmp eq i32 %dict.status, 0
+  br i1 %dict.well, label %dict.next, label %dict.bad"""
+    return f"""
+define internal ptr @value(ptr %words, ptr %node, ptr %from) {{
+entry:{_word("kind", "%node", 0)}
+  switch i64 %kind, label %bad [
+    i64 {WORDS}, label %real
+    i64 {INTS}, label %whole
+    i64 {BOOLS}, label %truth
+    i64 {NOTHING}, label %nothing
+    i64 {LIST}, label %list
+    i64 {TUPLE}, label %parts
+    i64 {NAMED}, label %parts
+    i64 {FIXED}, label %parts
+    i64 {DICT}, label %parts ]
+bad:
+  ret ptr null
+real:
+  %number = load double, ptr %from{_word("new.float", "%words", NEW_FLOAT, "ptr")}
+  %float = call ptr %new.float(double %number)
+  ret ptr %float
+whole:
+  %integer = load i64, ptr %from{_word("new.int", "%words", NEW_INT, "ptr")}
+  %int = call ptr %new.int(i64 %integer)
+  ret ptr %int
+truth:
+  %byte = load i8, ptr %from{_word("false", "%words", FALSE, "ptr")}{_word("true", "%words", TRUE, "ptr")}
+  %is.false = icmp eq i8 %byte, 0
+  %bool = select i1 %is.false, ptr %false, ptr %true
+  br label %shared
+nothing:{_word("none", "%words", NONE, "ptr")}
+  br label %shared
+shared:
+  %object = phi ptr [ %bool, %truth ], [ %none, %nothing ]{_word("get", "%words", GET, "ptr")}
+  call void %get(ptr %object)
+  ret ptr %object
+list:
+  %block = load ptr, ptr %from
+  %inner = call ptr @list(ptr %words, ptr %node, ptr %block)
+  ret ptr %inner
+parts:{_word("count", "%node", 1)}{_word("class", "%node", 2, "ptr")}{_word("drop", "%words", DROP, "ptr")}
+  switch i64 %kind, label %tuple [
+    i64 {NAMED}, label %named
+    i64 {FIXED}, label %fixed
+    i64 {DICT}, label %dict ]
+tuple:{_word("new.tuple", "%words", NEW_TUPLE, "ptr")}
+  %tuple.new = call ptr %new.tuple(i64 %count){_parts("tuple", _into("tuple", in_tuple.format("tuple")))}
+named:{_word("new.record", "%words", NEW_RECORD, "ptr")}
+  %named.new = call ptr %new.record(ptr %class, i64 %count){_parts("named", _into("named", in_tuple.format("named")))}
+fixed:{_word("new.list", "%words", NEW_LIST, "ptr")}
+  %fixed.new = call ptr %new.list(i64 %count){_parts("fixed", _into("fixed", in_list.format("fixed")))}
+dict:{_word("new.dict", "%words", NEW_DICT, "ptr")}
+  %dict.new = call ptr %new.dict(){_parts("dict", in_dict)}
+}}
+
+define internal ptr @list(ptr %words, ptr %node, ptr %block) {{
+entry:{_word("count", "%block", LENGTH)}{_word("record", "%node", 1)}{_word("child", "%node", 2)}
+  {_word("new.list", "%words", NEW_LIST, "ptr")}
+  %new = call ptr %new.list(i64 %count)
+  %failed = icmp eq ptr %new, null
+  br i1 %failed, label %bad, label %ready
+bad:
+  ret ptr null
+ready:{_word("items", "%new", 3, "ptr")}
+  %inner = getelementptr i64, ptr %node, i64 %child
+  %first = getelementptr i8, ptr %block, i64 {HEADER}
+  %none = icmp eq i64 %count, 0
+  br i1 %none, label %end, label %loop
+loop:
+  %k = phi i64 [ 0, %ready ], [ %k1, %next ]
+  %from = phi ptr [ %first, %ready ], [ %from1, %next ]
+  %made = call ptr @value(ptr %words, ptr %inner, ptr %from)
+  %lacks = icmp eq ptr %made, null
+  br i1 %lacks, label %give.up, label %next
+next:
+  %to = getelementptr ptr, ptr %items, i64 %k
+  store ptr %made, ptr %to
+  %k1 = add i64 %k, 1
+  %from1 = getelementptr i8, ptr %from, i64 %record
+  %more = icmp ult i64 %k1, %count
+  br i1 %more, label %loop, label %end
+end:
+  ret ptr %new
+give.up:{_word("drop", "%words", DROP, "ptr")}
+  call void %drop(ptr %new)
+  ret ptr null
+}}
+
+define ptr @{RELEASE}(ptr %self, ptr %number) {{
+entry:{_word("words", "%self", ARRAY_DATA, "ptr")}{_word("as.int", "%words", AS_INT, "ptr")}{_word("free", "%words", FREE, "ptr")}
+  %address = call i64 %as.int(ptr %number)
+  %head = inttoptr i64 %address to ptr
+  br label %next
+next:
+  %block = load ptr, ptr %head
+  %none = icmp eq ptr %block, null
+  br i1 %none, label %end, label %drop
+drop:{_word("after", "%block", NEXT, "ptr")}
+  store ptr %after, ptr %head
+  call void %free(ptr %block)
+  br label %next
+end:{_word("get", "%words", GET, "ptr")}{_word("nothing", "%words", NONE, "ptr")}
+  call void %get(ptr %nothing)
+  ret ptr %nothing
+}}
+
+define ptr @{FUNCTION}(ptr %self, ptr %number) {{
+entry:{_word("words", "%self", ARRAY_DATA, "ptr")}{_word("as.int", "%words", AS_INT, "ptr")}
+  %address = call i64 %as.int(ptr %number)
+  %block = inttoptr i64 %address to ptr
+  %node = getelementptr i64, ptr %words, i64 {HEAD}
+  %made = call ptr @list(ptr %words, ptr %node, ptr %block)
+  ret ptr %made
+}}
+"""
+
+
+__all__ = ["build"]
