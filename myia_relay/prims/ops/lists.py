@@ -71,7 +71,7 @@ def list_of_records(*columns, elem):
     rows = zip(*(column.read() for column in columns), strict=True)
     places = iter(range(len(columns)))
     at = [None if isinstance(t, NoneT) else next(places) for t in elem.elems]
-    return Items([rebuild(elem, [None if k is None else row[k] for k in at]) for row in rows])
+    return Items([inside(elem, [None if k is None else row[k] for k in at]) for row in rows])
 
 
 @list_of_records.infer

@@ -10,6 +10,7 @@ from contextlib import contextmanager
 import pytest
 
 from myia_relay.backend.native import area, library, lists
+from myia_relay.backend.native.blocks import NEXT, PREVIOUS
 
 GUARD = 64  # bytes behind a block
 MOST = 1 << 30  # bytes of one block that are given
@@ -123,8 +124,8 @@ def blocks(ints, head: int) -> list[int]:
     """The addresses of the blocks in a chain, which is sound in both directions."""
     found, before, address = [], 0, ints[head]
     while address:
-        assert lists.word(address, lists.PREVIOUS) == before, "a chain that goes wrong backwards"
+        assert lists.word(address, PREVIOUS) == before, "a chain that goes wrong backwards"
         found.append(address)
-        before, address = address, lists.word(address, lists.NEXT)
+        before, address = address, lists.word(address, NEXT)
         assert len(found) < 10_000
     return found
