@@ -511,9 +511,9 @@ OWNED = {
 @pytest.mark.parametrize("f", OWNED, ids=lambda f: f.__name__)
 def test_owners(f, watched):
     program = watched(build(f, INT))
-    for n, blocks in zip((0, 3), OWNED[f], strict=True):
+    for n, count in zip((0, 3), OWNED[f], strict=True):
         assert_runs(program, n)
-        assert program.made == blocks
+        assert program.made == count
 
 
 def countdown():
@@ -535,9 +535,9 @@ def test_lists_of_a_function_that_runs_itself_again(watched):
     """They are in the chain of the program, which has no others."""
     graph = countdown()
     program = watched(build(lambda n: call(graph, n), INT))
-    for n, blocks in ((0, 0), (3, 3)):
+    for n, count in ((0, 0), (3, 3)):
         assert_runs(program, n)
-        assert program.made == blocks
+        assert program.made == count
 
 
 # --- operations ----------------------------------------------------------------------------------------------------------
