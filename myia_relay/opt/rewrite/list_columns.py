@@ -123,7 +123,7 @@ class _Rows:
 
 
 @dataclass(frozen=True)
-class _Row:
+class _RowOfAll:
     """A list: some of the entries of another one."""
 
     entries: _List
@@ -139,8 +139,8 @@ class _Fields:
     parts: tuple[_Value | None, ...]
 
 
-_List: TypeAlias = "Node | _Records | _Rows | _Row"
-_Value: TypeAlias = "Node | _Records | _Rows | _Row | _Fields"
+_List: TypeAlias = "Node | _Records | _Rows | _RowOfAll"
+_Value: TypeAlias = "Node | _Records | _Rows | _RowOfAll | _Fields"
 
 
 def _length(b: Builder, xs: _List | None) -> Node:
@@ -148,7 +148,7 @@ def _length(b: Builder, xs: _List | None) -> Node:
         return _length(b, next(c for c in xs.columns if c is not None))
     if isinstance(xs, _Rows):
         return length(b, xs.lengths)
-    if isinstance(xs, _Row):
+    if isinstance(xs, _RowOfAll):
         return xs.count
     assert xs is not None
     return length(b, xs)
@@ -160,15 +160,15 @@ def _get(b: Builder, xs: _List, k: Node) -> _Value:
         parts = tuple(None if column is None else _get(b, column, k) for column in xs.columns)
         return _Fields(xs.elem, parts) if holds(xs.elem, List) else _made(b, _Fields(xs.elem, parts))
     if isinstance(xs, _Rows):
-        return _Row(xs.entries, emit(b, "list_get", xs.starts, k), emit(b, "list_get", xs.lengths, k))
-    if isinstance(xs, _Row):
+        return _RowOfAll(xs.entries, emit(b, "list_get", xs.starts, k), emit(b, "list_get", xs.lengths, k))
+    if isinstance(xs, _RowOfAll):
         return _get(b, xs.entries, op(b, "add", xs.start, k))
     return emit(b, "list_get", xs, k)
 
 
 def _made(b: Builder, value: _Value) -> Node:
     """A value as a node: a row of numbers, a record of numbers."""
-    if isinstance(value, _Row):
+    if isinstance(value, _RowOfAll):
         assert isinstance(value.entries, Node)
         return emit(b, "list_slice", value.entries, value.start, value.count, number(b, 1))
     if isinstance(value, _Fields):
@@ -186,7 +186,7 @@ def _nodes(value: _Value | None) -> list[Node]:
         return [n for part in (value.columns if isinstance(value, _Records) else value.parts) for n in _nodes(part)]
     if isinstance(value, _Rows):
         return [value.starts, value.lengths, *_nodes(value.entries)]
-    if isinstance(value, _Row):
+    if isinstance(value, _RowOfAll):
         return [value.start, value.count, *_nodes(value.entries)]
     return [value]
 
@@ -201,9 +201,9 @@ def _with(value: Any, nodes: Iterator[Node]) -> Any:
         return _Fields(value.type, tuple(_with(part, nodes) for part in value.parts))
     if isinstance(value, _Rows):
         return _Rows(next(nodes), next(nodes), _with(value.entries, nodes))
-    if isinstance(value, _Row):
+    if isinstance(value, _RowOfAll):
         start, count = next(nodes), next(nodes)
-        return _Row(_with(value.entries, nodes), start, count)
+        return _RowOfAll(_with(value.entries, nodes), start, count)
     return next(nodes)
 
 
