@@ -512,6 +512,16 @@ def size(a):
     return a.size
 
 
+def iscomplex(x):
+    """np.iscomplex."""
+    return np.imag(x) != 0
+
+
+def isreal(x):
+    """np.isreal."""
+    return np.imag(x) == 0
+
+
 def iscomplexobj(x):
     """np.iscomplexobj."""
     return True
@@ -855,7 +865,8 @@ COMPLEX: dict[Callable, Callable] = {
     np.log: log, np.log2: log2, np.log10: log10, np.sqrt: sqrt, np.sin: sin, np.cos: cos, np.tan: tan, np.sinh: sinh,
     np.cosh: cosh, np.tanh: tanh, np.power: power, np.reciprocal: reciprocal, np.negative: negative, np.isnan: isnan,
     np.isinf: isinf, np.isfinite: isfinite, np.equal: equal, np.not_equal: not_equal, np.allclose: allclose,
-    np.iscomplexobj: iscomplexobj, np.sum: total, np.mean: mean, np.prod: prod, np.cumsum: cumsum, np.roll: roll,
+    np.iscomplexobj: iscomplexobj, np.iscomplex: iscomplex, np.isreal: isreal,
+    np.sum: total, np.mean: mean, np.prod: prod, np.cumsum: cumsum, np.roll: roll,
     np.reshape: reshape, np.transpose: transpose, np.moveaxis: moveaxis, np.where: where, np.zeros_like: zeros_like,
     np.empty_like: zeros_like, np.ones_like: ones_like, np.full_like: full_like, np.ravel: ravel, np.asarray: asarray,
     np.array: asarray, np.copy: asarray, np.add: add, np.subtract: subtract, np.multiply: multiply, np.divide: divide,

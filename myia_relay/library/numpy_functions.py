@@ -25,6 +25,50 @@ def fmin(x1, x2):
 SERIES_OF_SINC = tuple((-1.0) ** k / math.factorial(2 * k + 1) for k in range(10))
 
 
+def iscomplexobj(x):
+    """np.iscomplexobj of anything but a complex number or array."""
+    if isinstance(x, (list, tuple)):
+        return np.iscomplexobj(np.asarray(x))
+    return False
+
+
+def isrealobj(x):
+    """np.isrealobj."""
+    return not np.iscomplexobj(x)
+
+
+def isreal(x):
+    """np.isreal of real numbers."""
+    if isinstance(x, (bool, int, float)) and not isinstance(x, np.generic):
+        return True
+    return np.ones(np.shape(x), bool)[()]
+
+
+def iscomplex(x):
+    """np.iscomplex of real numbers."""
+    return np.zeros(np.shape(x), bool)[()]
+
+
+def fmod(x1, x2):
+    """np.fmod: the remainder with the sign of `x1`."""
+    rest = np.remainder(abs(x1), abs(x2))
+    return np.copysign(rest, x1) if rest.dtype.kind == "f" else np.where(np.less(x1, 0), -rest, rest)[()]
+
+
+def modf(x):
+    """np.modf: the fractions and the integers, both with the signs of `x`."""
+    x = np.asarray(x)
+    x = x if x.dtype.kind == "f" else x.astype(np.float64)
+    whole = np.trunc(x)
+    part = np.where(np.isinf(x), 0.0, x - np.where(np.isinf(x), 0.0, whole)).astype(x.dtype)
+    return np.copysign(part, x)[()], whole[()]
+
+
+def divmod_(x1, x2):
+    """np.divmod."""
+    return np.floor_divide(x1, x2), np.remainder(x1, x2)
+
+
 def sinc(x):
     """np.sinc: sin(pi x) / (pi x), 1 at 0. Near 0 its series, of which the derivatives of any order are those of the function."""
     y = np.asarray(x) * math.pi
@@ -393,8 +437,10 @@ SOURCES: dict[Callable, Callable] = {
             array_equal,
             allclose,
         ),
+        *(iscomplexobj, isrealobj, isreal, iscomplex, fmod, modf),
         *(append, rot90, cross, polyval, vander, interp, convolve, correlate),
     )
 }
+SOURCES[np.divmod] = divmod_
 if hasattr(np, "trapezoid"):
     SOURCES[np.trapezoid] = trapezoid
