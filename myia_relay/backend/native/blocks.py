@@ -12,6 +12,7 @@ from __future__ import annotations
 import ctypes
 import sys
 from collections.abc import Callable
+from typing import Any
 
 from ...abstract.dims import DimLike
 from ...abstract.types import Array, Data, List, NoneT, Scalar, Type, Undefined, leaves, numpy_dtype
@@ -54,7 +55,7 @@ def _c_free() -> Callable:
     return ctypes.CDLL(None).free  # what `library` provides to the code
 
 
-free = _c_free()
+free: Any = _c_free()
 
 
 __all__ = ["CAPACITY", "COUNT", "HEADER", "LENGTH", "NEXT", "PREVIOUS", "entry_layout", "free", "is_number"]

@@ -12,7 +12,7 @@ from typing import Any
 
 from tvm import tirx
 
-from ....abstract.types import Array, List, NoneT, Type, Undefined
+from ....abstract.types import Array, List, NoneT, Undefined
 from ....ir.node import Apply, Node
 from ....opt.analysis.fusion import is_scalar
 from ....utils.errors import LoweringError
@@ -298,7 +298,7 @@ def _of_records(lowering: Any, node: Apply) -> None:
     lowering.scope.env[node] = new.address
 
 
-def _copy_leaf(lowering: Any, t: Type, to: Any, source: Any) -> None:
+def _copy_leaf(lowering: Any, t: Any, to: Any, source: Any) -> None:
     """Copy a number or a list from one entry to another."""
     block = lowering.block
     dtype = "int64" if isinstance(t, List) else "int8" if t.dtype == "bool" else t.dtype
