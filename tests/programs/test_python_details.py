@@ -374,13 +374,6 @@ def entry_of_an_entry(n):
     return rows
 
 
-def two_kinds(n):
-    entries = []
-    for i in range(n):
-        entries.append(i if i % 2 else 0.5)
-    return entries
-
-
 def unused_global(v):
     b = undefined_name  # noqa: F821, F841
     return v
@@ -406,7 +399,6 @@ REFUSED = [
     (written_replaced, (Written(1.0), 2.0), "__init__"),
     (unknown_key, (1.0,), "'b'"),
     (entry_of_an_entry, (3,), "row = x[i].copy()"),
-    (two_kinds, (3,), "of one type"),
 ]
 
 
