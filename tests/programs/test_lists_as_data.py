@@ -447,3 +447,33 @@ def test_each_call_takes_its_own_arguments_whatever_came_before(monkeypatch):
             f(*big)
     monkeypatch.setitem(globals(), "FACTOR", 5.0)
     assert f(PAIRS, 2, NUMBERS) == scaled(PAIRS, 2, NUMBERS)
+
+
+def of_numpy(xs, records):
+    out = [x * 2 for x in xs]
+    out.append(xs[-1])
+    return (
+        out,
+        xs[0] + xs[1],
+        [float(x) for x in xs],
+        max(xs),
+        sorted(xs),
+        np.array(xs) * 2,
+        xs,
+        records[-1],
+        [r.mass for r in records],
+    )
+
+
+@pytest.mark.parametrize("executor", EXECUTORS)
+@pytest.mark.parametrize("dtype", [np.float64, np.float32, np.int64, np.uint8])
+def test_numbers_of_numpy_stay_what_they_are(dtype, executor):
+    compiled = relay(of_numpy, executor=executor)
+    for numbers in ([3, 2], [1, 7, 5, 4]):
+        xs = [dtype(x) for x in numbers]
+        records = [Body(0.5, x) for x in xs]
+        assert repr(compiled(xs, records)) == repr(of_numpy(xs, records))
+    assert compiled.cache_info().misses == 1
+    squares = relay(grad(lambda xs: float(sum([x * x for x in xs]))), executor=executor)
+    if dtype is np.float64:
+        assert squares([dtype(3), dtype(2)]) == [6.0, 4.0]

@@ -23,10 +23,11 @@ from ...abstract.dims import symbol
 from ...abstract.disassembly import ListColumn, Uneven, take_apart
 from ...abstract.families import family_of
 from ...abstract.reading import note, read
-from ...abstract.types import Array, List, NoneT, Scalar, Struct, Type
+from ...abstract.types import INTS, Array, List, NoneT, Scalar, Struct, Type
 from ...ir.build import Builder
 from ...ir.node import Node
 from ...ir.prim import REGISTRY
+from ...prims.ops.list_functions import emit, length, new, over
 from .records import record_fields
 
 
@@ -69,12 +70,14 @@ def columns_of(values: list) -> tuple[List, Sequence[np.ndarray]] | None:
 
 
 _NUMBERS = frozenset((int, float, bool))
+_WIDE = {"bool": "bool", "float32": "float64", "float64": "float64", **dict.fromkeys(set(INTS) - {"uint64"}, "int64")}
+"""The dtypes of numbers in lists, NumPy's too -> those of their columns, which are of Python's numbers."""
 
 
 def _may_be_data(entry: Any) -> bool:
     """Whether an entry consists of numbers, lists and records, as far as its first parts tell: arrays are not touched then."""
     kind = type(entry)
-    if kind in _NUMBERS or kind is str or entry is None:
+    if kind in _NUMBERS or kind is str or entry is None or isinstance(entry, np.generic):
         return True
     if kind is list:
         return not entry or _may_be_data(entry[0])
@@ -89,8 +92,8 @@ def _may_be_data(entry: Any) -> bool:
 def _flatten(column: ListColumn, columns: list[np.ndarray]) -> bool:
     """Append the arrays of a column; False where no run-time list has such entries."""
     t = column.type
-    if isinstance(t, Scalar) and t.weak:
-        columns.append(column.data)
+    if isinstance(t, Scalar) and t.dtype in _WIDE:
+        columns.append(column.data.astype(_WIDE[t.dtype], copy=False))
         return True
     if isinstance(t, List):
         lengths, entries = column.data
@@ -119,7 +122,7 @@ def column_types(t: Type, rows: str, name: Callable[[], str]) -> Iterator[Array]
         name: makes a symbolic size.
     """
     if isinstance(t, Scalar):
-        yield Array(t.dtype, (symbol(rows),))
+        yield Array(_WIDE[t.dtype], (symbol(rows),))
     elif isinstance(t, List):
         yield Array("int64", (symbol(rows),))
         yield from column_types(t.elem, name(), name)
@@ -137,7 +140,15 @@ def from_columns(b: Builder, t: List, columns: Iterator[Node]) -> Node:
 def _entries(b: Builder, t: Type, columns: Iterator[Node]) -> Node:
     """All values of one level as one run-time list."""
     if isinstance(t, Scalar):
-        return b.emit(REGISTRY["list_from_array"], (next(columns),))
+        numbers = b.emit(REGISTRY["list_from_array"], (next(columns),))
+        if t.weak:
+            return numbers
+
+        def numpys(b: Builder, k: Node, made: Node, numbers: Node) -> Node:
+            number = b.emit(REGISTRY["cast"], (emit(b, "list_get", numbers, k),), {"dtype": t.dtype, "weak": False})
+            return emit(b, "list_push", made, number)
+
+        return over(b, length(b, numbers), new(b, t), [numbers], numpys)
     if isinstance(t, List):
         lengths = b.emit(REGISTRY["list_from_array"], (next(columns),))
         return b.emit(REGISTRY["list_of_rows"], (lengths, _entries(b, t.elem, columns)))
