@@ -340,6 +340,7 @@ def test_nearest_elements_before_operator_set_11():
 @pytest.mark.parametrize("align", [0, 1])
 @pytest.mark.parametrize("n", [1, 2])
 @pytest.mark.parametrize("size", [(4, 5), (2, 3, 4)])
+@pytest.mark.sampled(4)
 def test_grids_of_affine_maps(align, n, size):
     rank = len(size)
     theta, sizes = floats(n, rank, rank + 1), np.array([n, 3, *size])

@@ -91,6 +91,7 @@ COMPLEX = {
 
 @pytest.mark.parametrize("name", COMPLEX)
 @pytest.mark.parametrize("executor", EXECUTORS)
+@pytest.mark.sampled(3)
 def test_complex_arrays(name, executor):
     function, *args = COMPLEX[name]
     with warnings.catch_warnings(), np.errstate(all="ignore"):
@@ -228,6 +229,7 @@ OTHERS = {
 
 @pytest.mark.parametrize("name", OTHERS)
 @pytest.mark.parametrize("executor", EXECUTORS)
+@pytest.mark.sampled(3)
 def test_other_idioms(name, executor):
     function, *args = OTHERS[name]
     same(relay(function, executor=executor)(*args), function(*args))

@@ -205,6 +205,7 @@ def test_orders_in_other_executors(executor):
 
 
 @pytest.mark.parametrize("form", FORMS)
+@pytest.mark.sampled(4)
 def test_forms(form, executor):
     f = form(lambda w: np.log(w))
 

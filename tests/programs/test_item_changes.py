@@ -420,6 +420,7 @@ def changed_before_a_raise(m, n):
 
 @pytest.mark.parametrize("executor", EXECUTORS)
 @pytest.mark.parametrize("function", [methods_in_place, of_helpers_and_entries, changed_before_a_raise])
+@pytest.mark.sampled(3)
 def test_methods_that_change_arrays(function, executor):
     """The result, and what the caller's array holds afterwards, also where the call raises."""
     seen = []

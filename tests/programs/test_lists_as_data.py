@@ -190,6 +190,7 @@ CALLS = {
 
 @pytest.mark.parametrize("executor", EXECUTORS)
 @pytest.mark.parametrize("name", CALLS)
+@pytest.mark.sampled(3)
 def test_one_program_serves_all_lengths(name, executor):
     function, make = CALLS[name]
     compiled = relay(function, executor=executor)

@@ -153,6 +153,7 @@ OTHER, VECTOR = np.sin(np.arange(25.0)).reshape(5, 5), X[1:]
 
 
 @pytest.mark.parametrize("function", LOOPS)
+@pytest.mark.sampled(3)
 def test_gradients(function, executor):
     compiled = relay(executor=executor)(grad(function, wrt=(0, 1, 2)))
     for i in (0, 2):
@@ -168,6 +169,7 @@ def test_gradients(function, executor):
 
 
 @pytest.mark.parametrize("function", LOOPS)
+@pytest.mark.sampled(2)
 def test_second_gradients(function):
     def slope(a, b, x, i):
         return np.sum(grad(function)(a, b, x, i) * b.T)
@@ -179,6 +181,7 @@ def test_second_gradients(function):
 
 
 @pytest.mark.parametrize("function", LOOPS)
+@pytest.mark.sampled(3)
 def test_batches(function, executor):
     batch = np.stack([SQUARE, SQUARE * 1.5, SQUARE + np.eye(5)])
     got = relay(executor=executor)(vmap(function, in_axes=(0, None, None, None)))(batch, OTHER, VECTOR, 0)

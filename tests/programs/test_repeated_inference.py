@@ -140,6 +140,7 @@ def f(x, n):
     ("source", "most"), [(STENCIL, 1000), (TABLE, 100), (DISPLAY, 1000)], ids=["stencil", "table", "display"]
 )
 @pytest.mark.parametrize("executor", EXECUTORS)
+@pytest.mark.sampled(3)
 def test_loops_over_many_numbers_stay_loops(tmp_path, monkeypatch, executor, source, most):
     f = load(tmp_path / "long.py", source, "f")
     x = np.array([0.5, 1.5, 3.0])

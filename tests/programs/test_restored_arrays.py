@@ -118,6 +118,7 @@ PROGRAMS = [solved, factorised, eliminated, by_blocks, relaxed, shortest, pivote
 
 
 @pytest.mark.parametrize("program", PROGRAMS)
+@pytest.mark.sampled(3)
 def test_gradients_are_those_of_numpy(program):
     def loss(a):
         return np.sum(program(a) ** 2 * 0.1)

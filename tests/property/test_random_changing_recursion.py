@@ -201,7 +201,7 @@ def check(seed: int, executor: str | None = None) -> None:
         np.testing.assert_allclose(forward(x), second, rtol=1e-4, atol=1e-6, err_msg=text)
 
 
-@pytest.mark.sampled(4)
+@pytest.mark.sampled(8)
 @pytest.mark.parametrize("seed", range(24))
 def test_derivatives(seed):
     check(seed)

@@ -327,6 +327,7 @@ def test_orders_one_to_three(name, mode):
 
 
 @pytest.mark.parametrize("name", ["hypot at a tie", "softplus", "sinc", "logaddexp of opposites", "math.dist"])
+@pytest.mark.sampled(3)
 def test_in_every_executor(name, executor):
     check(name, reverse, executor)
 

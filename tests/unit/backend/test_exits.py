@@ -61,6 +61,7 @@ def run(case: str, cache: str) -> subprocess.CompletedProcess:
 
 
 @pytest.mark.parametrize("case", CASES)
+@pytest.mark.sampled(2)
 def test_a_process_that_compiled(case):
     found = run(case, "0")
     assert (found.returncode, found.stdout, found.stderr) == (3, "end\n", "")
