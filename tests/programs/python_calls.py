@@ -134,7 +134,7 @@ def f(*q): return len(q)\n    return f(*map(abs,l)), f(*(v for v in l)), f(*d), 
 y,*z=map(abs,l); return y,z  ## same
 y,z,w=map(abs,l); return y,z,w  ## same
 y,z=t; return z,y  ## same
-y,z=n; return y  ## TypeError_: cannot unpack int: its length must be known
+y,z=n; return y  ## TypeError_: cannot unpack int, which is not iterable
 y,z=l; return y  ## same
 y,z=(1,2,3); return y  ## TypeError_: too many values to unpack (expected 2)
 y,*z=(); return y  ## TypeError_: not enough values to unpack (expected at lea
@@ -164,7 +164,7 @@ e=[v for v in l]; e.extend(P(1,2.0)); return e  ## same
 e=[v for v in l]; e.extend(Q(1)); return e  ## TypeError_: Q(a: int, b: float) is a dataclass, not a se
 e=[v for v in l]; e.extend(t); return e  ## same
 e=[1]; e.extend(s); return e  ## same
-e=[1]; e+=d; return e  ## TypeError_: unsupported operand type(s) for +=: [int] a
+e=[1]; e+=d; return e  ## same
 e=[1.0]; e+=s; return e  ## TypeError_: unsupported operand type(s) for +=: [float]
 match n:\n        case int(v): return v\n        case _: return -1  ## same
 match x:\n        case int(v): return 1\n        case float(v): return v  ## same

@@ -6,7 +6,7 @@
 
 from __future__ import annotations
 
-from ...abstract.types import tuple_of
+from ...abstract.types import NoneT, Scalar, tuple_of
 from ...ir import syntax as S
 from ...ir.node import Apply
 from ...prims.ops.effects import check, raise_
@@ -89,6 +89,8 @@ async def star(engine: Engine, frame: Frame, node: Apply) -> Val:
     value = unwrapped(await plain(engine, frame, engine.value(frame, node.args[0]), node))
     if isinstance(value, Iter):
         value = await engine.call(frame, Static(list), [value], {}, node.origin)
+    if isinstance(value, Dyn) and isinstance(value.type, Scalar | NoneT):
+        raise TypeError_(f"*: {describe(value)} is not iterable")
     if not isinstance(value, Seq) and not is_run_time(value):
         raise TypeError_(f"*: cannot spread {describe(value)}; its length must be known at compile time")
     if isinstance(value, Seq) and value.kind not in ("tuple", "list"):

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from ...abstract.dims import is_known
-from ...abstract.types import BOOL, Array, Scalar
+from ...abstract.types import BOOL, Array, NoneT, Scalar
 from ...ir.prim import REGISTRY
 from ...library.complex_numbers import Complex
 from ...prims.api.numpy_elementwise import array as numpy_array
@@ -112,6 +112,9 @@ def as_sequence(engine: Engine, frame: Frame, value: Val, what: str) -> list[Val
         steps = walk(engine, frame, value)
         if isinstance(steps, list):
             return steps
+    if isinstance(value, Dyn) and isinstance(value.type, Scalar | NoneT):
+        non = f"cannot unpack non-iterable {describe(value)} object" if what == "unpack" else None
+        raise TypeError_(non or f"'{describe(value)}' object is not iterable")
     raise TypeError_(f"cannot {what} {describe(value)}: its length must be known at compile time")
 
 
