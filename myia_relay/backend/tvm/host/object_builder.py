@@ -43,7 +43,7 @@ from ...native.building import (
 )
 
 
-def _word(name: str, base: str, k: int | str, kind: str = "i64") -> str:
+def word(name: str, base: str, k: int | str, kind: str = "i64") -> str:
     """`%NAME` is word `k` after an address."""
     return f"""
   %{name}.at = getelementptr i64, ptr {base}, i64 {k}
@@ -62,8 +62,8 @@ def _parts(name: str, put: str) -> str:
   %{name}.k = phi i64 [ 0, %{name}.parts ], [ %{name}.k1, %{name}.next ]
   %{name}.words = mul i64 %{name}.k, {PART}
   %{name}.place = add i64 %{name}.words, {PARTS}
-  %{name}.entry = getelementptr i64, ptr %node, i64 %{name}.place{_word(f"{name}.offset", f"%{name}.entry", 1)}
-  {_word(f"{name}.child", f"%{name}.entry", 2)}
+  %{name}.entry = getelementptr i64, ptr %node, i64 %{name}.place{word(f"{name}.offset", f"%{name}.entry", 1)}
+  {word(f"{name}.child", f"%{name}.entry", 2)}
   %{name}.from = getelementptr i8, ptr %from, i64 %{name}.offset
   %{name}.node = getelementptr i64, ptr %node, i64 %{name}.child
   %{name}.part = call ptr @value(ptr %words, ptr %{name}.node, ptr %{name}.from)
@@ -95,14 +95,14 @@ def build() -> str:
     in_tuple = "\n  %{0}.items = getelementptr i8, ptr %{0}.new, i64 " + str(TUPLE_ITEMS)
     in_list = "\n  %{0}.items.at = getelementptr i64, ptr %{0}.new, i64 3\n  %{0}.items = load ptr, ptr %{0}.items.at"
     in_dict = f"""
-  %dict.key = load ptr, ptr %dict.entry{_word("put", "%words", PUT, "ptr")}
+  %dict.key = load ptr, ptr %dict.entry{word("put", "%words", PUT, "ptr")}
   %dict.status = call i32 %put(ptr %dict.new, ptr %dict.key, ptr %dict.part)
   call void %drop(ptr %dict.part)
   %dict.well = icmp eq i32 %dict.status, 0
   br i1 %dict.well, label %dict.next, label %dict.bad"""
     return f"""
 define internal ptr @value(ptr %words, ptr %node, ptr %from) {{
-entry:{_word("kind", "%node", 0)}
+entry:{word("kind", "%node", 0)}
   switch i64 %kind, label %bad [
     i64 {WORDS}, label %real
     i64 {INTS}, label %whole
@@ -116,52 +116,52 @@ entry:{_word("kind", "%node", 0)}
 bad:
   ret ptr null
 real:
-  %number = load double, ptr %from{_word("new.float", "%words", NEW_FLOAT, "ptr")}
+  %number = load double, ptr %from{word("new.float", "%words", NEW_FLOAT, "ptr")}
   %float = call ptr %new.float(double %number)
   ret ptr %float
 whole:
-  %integer = load i64, ptr %from{_word("new.int", "%words", NEW_INT, "ptr")}
+  %integer = load i64, ptr %from{word("new.int", "%words", NEW_INT, "ptr")}
   %int = call ptr %new.int(i64 %integer)
   ret ptr %int
 truth:
-  %byte = load i8, ptr %from{_word("false", "%words", FALSE, "ptr")}{_word("true", "%words", TRUE, "ptr")}
+  %byte = load i8, ptr %from{word("false", "%words", FALSE, "ptr")}{word("true", "%words", TRUE, "ptr")}
   %is.false = icmp eq i8 %byte, 0
   %bool = select i1 %is.false, ptr %false, ptr %true
   br label %shared
-nothing:{_word("none", "%words", NONE, "ptr")}
+nothing:{word("none", "%words", NONE, "ptr")}
   br label %shared
 shared:
-  %object = phi ptr [ %bool, %truth ], [ %none, %nothing ]{_word("get", "%words", GET, "ptr")}
+  %object = phi ptr [ %bool, %truth ], [ %none, %nothing ]{word("get", "%words", GET, "ptr")}
   call void %get(ptr %object)
   ret ptr %object
 list:
   %block = load ptr, ptr %from
   %inner = call ptr @list(ptr %words, ptr %node, ptr %block)
   ret ptr %inner
-parts:{_word("count", "%node", 1)}{_word("class", "%node", 2, "ptr")}{_word("drop", "%words", DROP, "ptr")}
+parts:{word("count", "%node", 1)}{word("class", "%node", 2, "ptr")}{word("drop", "%words", DROP, "ptr")}
   switch i64 %kind, label %tuple [
     i64 {NAMED}, label %named
     i64 {FIXED}, label %fixed
     i64 {DICT}, label %dict ]
-tuple:{_word("new.tuple", "%words", NEW_TUPLE, "ptr")}
+tuple:{word("new.tuple", "%words", NEW_TUPLE, "ptr")}
   %tuple.new = call ptr %new.tuple(i64 %count){_parts("tuple", _into("tuple", in_tuple.format("tuple")))}
-named:{_word("new.record", "%words", NEW_RECORD, "ptr")}
+named:{word("new.record", "%words", NEW_RECORD, "ptr")}
   %named.new = call ptr %new.record(ptr %class, i64 %count){_parts("named", _into("named", in_tuple.format("named")))}
-fixed:{_word("new.list", "%words", NEW_LIST, "ptr")}
+fixed:{word("new.list", "%words", NEW_LIST, "ptr")}
   %fixed.new = call ptr %new.list(i64 %count){_parts("fixed", _into("fixed", in_list.format("fixed")))}
-dict:{_word("new.dict", "%words", NEW_DICT, "ptr")}
+dict:{word("new.dict", "%words", NEW_DICT, "ptr")}
   %dict.new = call ptr %new.dict(){_parts("dict", in_dict)}
 }}
 
 define internal ptr @list(ptr %words, ptr %node, ptr %block) {{
-entry:{_word("count", "%block", LENGTH)}{_word("record", "%node", 1)}{_word("child", "%node", 2)}
-  {_word("new.list", "%words", NEW_LIST, "ptr")}
+entry:{word("count", "%block", LENGTH)}{word("record", "%node", 1)}{word("child", "%node", 2)}
+  {word("new.list", "%words", NEW_LIST, "ptr")}
   %new = call ptr %new.list(i64 %count)
   %failed = icmp eq ptr %new, null
   br i1 %failed, label %bad, label %ready
 bad:
   ret ptr null
-ready:{_word("items", "%new", 3, "ptr")}
+ready:{word("items", "%new", 3, "ptr")}
   %inner = getelementptr i64, ptr %node, i64 %child
   %first = getelementptr i8, ptr %block, i64 {HEADER}
   %none = icmp eq i64 %count, 0
@@ -181,13 +181,13 @@ next:
   br i1 %more, label %loop, label %end
 end:
   ret ptr %new
-give.up:{_word("drop", "%words", DROP, "ptr")}
+give.up:{word("drop", "%words", DROP, "ptr")}
   call void %drop(ptr %new)
   ret ptr null
 }}
 
 define ptr @{RELEASE}(ptr %self, ptr %number) {{
-entry:{_word("words", "%self", ARRAY_DATA, "ptr")}{_word("as.int", "%words", AS_INT, "ptr")}{_word("free", "%words", FREE, "ptr")}
+entry:{word("words", "%self", ARRAY_DATA, "ptr")}{word("as.int", "%words", AS_INT, "ptr")}{word("free", "%words", FREE, "ptr")}
   %address = call i64 %as.int(ptr %number)
   %head = inttoptr i64 %address to ptr
   br label %next
@@ -195,17 +195,17 @@ next:
   %block = load ptr, ptr %head
   %none = icmp eq ptr %block, null
   br i1 %none, label %end, label %drop
-drop:{_word("after", "%block", NEXT, "ptr")}
+drop:{word("after", "%block", NEXT, "ptr")}
   store ptr %after, ptr %head
   call void %free(ptr %block)
   br label %next
-end:{_word("get", "%words", GET, "ptr")}{_word("nothing", "%words", NONE, "ptr")}
+end:{word("get", "%words", GET, "ptr")}{word("nothing", "%words", NONE, "ptr")}
   call void %get(ptr %nothing)
   ret ptr %nothing
 }}
 
 define ptr @{FUNCTION}(ptr %self, ptr %number) {{
-entry:{_word("words", "%self", ARRAY_DATA, "ptr")}{_word("as.int", "%words", AS_INT, "ptr")}
+entry:{word("words", "%self", ARRAY_DATA, "ptr")}{word("as.int", "%words", AS_INT, "ptr")}
   %address = call i64 %as.int(ptr %number)
   %block = inttoptr i64 %address to ptr
   %node = getelementptr i64, ptr %words, i64 {HEAD}
@@ -215,4 +215,4 @@ entry:{_word("words", "%self", ARRAY_DATA, "ptr")}{_word("as.int", "%words", AS_
 """
 
 
-__all__ = ["build"]
+__all__ = ["build", "word"]

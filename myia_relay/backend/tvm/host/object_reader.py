@@ -39,6 +39,7 @@ from ....abstract.reading import (
     WORDS,
 )
 from ....utils.cpython import ARRAY_DATA
+from .object_builder import word
 
 # How many digits an int has, and whether it is negative: `PyLongObject` before Python 3.12, and since.
 _SIZE = """
@@ -372,21 +373,11 @@ def entry() -> str:
     CPython may collect garbage then, which runs code that may come here again.
     """
 
-    def word(name: str, at: int, kind: str = "ptr") -> str:
-        return f"""
-  %{name}.at = getelementptr i64, ptr %recipe, i64 {at}
-  %{name} = load {kind}, ptr %{name}.at"""
-
     def column(name: str, k: str) -> str:
         """`%NAME` is the first word of a column."""
         return f"""
   %{name}.words = mul i64 {k}, {COLUMN}
   %{name} = getelementptr i64, ptr %columns, i64 %{name}.words"""
-
-    def field(name: str, column: str, place: int, kind: str = "i64") -> str:
-        return f"""
-  %{name}.at = getelementptr i64, ptr %{column}, i64 {place}
-  %{name} = load {kind}, ptr %{name}.at"""
 
     def loop(name: str, body: str, then: str, first: int = 1) -> str:
         """`%NAME.k` goes through the columns, of which number 0 is the status."""
@@ -410,7 +401,7 @@ def entry() -> str:
   store i64 0, ptr %clear.array.at
   br label %clear.next"""
     make = (
-        field("make.counted", "make.column", 1)
+        word("make.counted", "%make.column", 1)
         + f"""
   %make.first = icmp eq i64 %make.k, 1
   %make.known = select i1 %make.first, i64 1, i64 %length
@@ -428,7 +419,7 @@ make.some:
   %make.failed = icmp eq ptr %make.array, null
   br i1 %make.failed, label %raise, label %make.made
 make.made:"""
-        + field("make.data", "make.array", ARRAY_DATA, "ptr")
+        + word("make.data", "%make.array", ARRAY_DATA, "ptr")
         + """
   store ptr %make.data, ptr %make.column
   %make.filled.at = getelementptr i64, ptr %make.column, i64 1
@@ -438,14 +429,14 @@ make.made:"""
   br label %make.next"""
     )
     check = (
-        field("check.filled", "check.column", 1)
-        + field("check.limit", "check.column", 2)
+        word("check.filled", "%check.column", 1)
+        + word("check.limit", "%check.column", 2)
         + """
   %check.whole = icmp eq i64 %check.filled, %check.limit
   br i1 %check.whole, label %check.next, label %other"""
     )
     give = (
-        field("give.array", "give.column", 3, "ptr")
+        word("give.array", "%give.column", 3, "ptr")
         + f"""
   %give.place.word = sub i64 %give.k, 1
   %give.items = getelementptr i8, ptr %tuple, i64 {TUPLE_ITEMS}
@@ -456,7 +447,7 @@ make.made:"""
 
     def drop(name: str) -> str:
         return (
-            field(f"{name}.array", f"{name}.column", 3, "ptr")
+            word(f"{name}.array", f"%{name}.column", 3, "ptr")
             + f"""
   call void %drop(ptr %{name}.array)
   br label %{name}.next"""
@@ -469,9 +460,13 @@ entry:
   %size = alloca i64
   store ptr %list, ptr %given
   %recipe.at = getelementptr i64, ptr %self, i64 {ARRAY_DATA}
-  %recipe = load ptr, ptr %recipe.at{word("count", COUNT, "i64")}{word("counted", COUNTED, "i64")}{word("alone", ALONE, "i64")}
-  {word("list.class", LIST_CLASS)}{word("none", NONE)}{word("array.class", ARRAY_CLASS)}{word("new.array", NEW_ARRAY)}
-  {word("new.tuple", NEW_TUPLE)}{word("get", GET)}{word("drop", DROP)}{word("forget", CLEAR)}
+  %recipe = load ptr, ptr %recipe.at
+  {word("count", "%recipe", COUNT)}{word("counted", "%recipe", COUNTED)}
+  {word("alone", "%recipe", ALONE)}{word("list.class", "%recipe", LIST_CLASS, "ptr")}
+  {word("none", "%recipe", NONE, "ptr")}{word("array.class", "%recipe", ARRAY_CLASS, "ptr")}
+  {word("new.array", "%recipe", NEW_ARRAY, "ptr")}{word("new.tuple", "%recipe", NEW_TUPLE, "ptr")}
+  {word("get", "%recipe", GET, "ptr")}{word("drop", "%recipe", DROP, "ptr")}
+  {word("forget", "%recipe", CLEAR, "ptr")}
   %columns.word = add i64 %count, {HEADER}
   %columns = getelementptr i64, ptr %recipe, i64 %columns.word
   %table.words = mul i64 %count, {COLUMN}
@@ -507,8 +502,8 @@ walk:
 good:
   %is.alone = icmp ne i64 %alone, 0
   br i1 %is.alone, label %one, label %all
-one:{column("one.first", "1")}{column("one.column", "2")}{field("one.length", "one.first", 3, "ptr")}
-  call void %drop(ptr %one.length){field("one.array", "one.column", 3, "ptr")}
+one:{column("one.first", "1")}{column("one.column", "2")}{word("one.length", "%one.first", 3, "ptr")}
+  call void %drop(ptr %one.length){word("one.array", "%one.column", 3, "ptr")}
   ret ptr %one.array
 all:
   %tuple = call ptr %new.tuple(i64 %count)
