@@ -38,7 +38,7 @@ from .infer.arguments.arguments import (
     resolve_again,
     result_arrays,
 )
-from .infer.arguments.columns import ListsAsData
+from .infer.arguments.columns import ListsAsData, ShortLists
 from .infer.arguments.list_calls import direct
 from .infer.arguments.open_sizes import exact, numbered, settle
 from .infer.engine.dependencies import checker
@@ -139,7 +139,8 @@ class Relay(Inspectable, Remade):
         # `quick_key` -> program, maker of its result, whether dependencies hold, what calls it with lists (None: not known yet)
         self._quick: dict[tuple, tuple] = {}
         self._bound: OrderedDict[int, Relay] = OrderedDict()  # holds the instance, so its id stays its own
-        self._listed = ListsAsData.ALL  # which lists are data, of whatever length
+        self._listed = ListsAsData.MANY_ARRAYS  # which lists are data, of whatever length
+        self._short = ShortLists()
         self._open = True  # whether sizes that annotations leave open are symbols
         self._named = True  # whether sizes that annotations name are symbols
         self._lock = threading.RLock()
@@ -280,6 +281,11 @@ class Relay(Inspectable, Remade):
         compiled = self._held(key)
         if compiled is not None:
             return compiled, leaves
+        if self._listed is ListsAsData.MANY_ARRAYS and not structural and self._short.open:
+            wide, _, _ = self._signature(args, kwargs, [], structural, ListsAsData.ALL)
+            if wide != key[0] and self._short.are_data(wide, key[0]):
+                self._listed = ListsAsData.ALL
+                return self._lookup(args, kwargs, structural)
         with compiling():
             compiled = self._held(key)  # another thread may have compiled it
             if compiled is not None:
@@ -325,8 +331,9 @@ class Relay(Inspectable, Remade):
         """
         # Modules of Relay text are checked: what is wrong with their functions may only be that a size is not known.
         numbers = [("_named", False)] if self.taken is not None or isinstance(error, SizeInRecord) else []
-        only_numbers, no_list = ("_listed", ListsAsData.NUMBERS), ("_listed", ListsAsData.NONE)
-        for choice, less in (only_numbers, ("_open", False), no_list, *numbers):
+        levels = (ListsAsData.MANY_ARRAYS, ListsAsData.NO_ARRAYS, ListsAsData.NUMBERS)
+        lists = [("_listed", level) for level in levels]
+        for choice, less in (*lists, ("_open", False), ("_listed", ListsAsData.NONE), *numbers):
             before = getattr(self, choice)
             if before > less:
                 setattr(self, choice, less)
@@ -369,21 +376,21 @@ class Relay(Inspectable, Remade):
 
         self._fast[types_] = checker(dependencies, len(args), run, again, ints)
 
-    def _signature(self, args, kwargs, leaves: list, structural: bool = False):
+    def _signature(self, args, kwargs, leaves: list, structural: bool = False, listed: ListsAsData | None = None):
         if self.taken is not None:
             args, kwargs = self.taken(args, kwargs)
         if self._annotations is None:
             self._annotations = parameter_annotations(self.__relay_function__)
         names, annotations = self._annotations
         refs: dict[int, int] = {}
-        treedefs, listed = [], self._listed
+        treedefs, listed = [], self._listed if listed is None else listed
         name: str | int = 0
         arg: Any = None
         given = [(names[i] if i < len(names) else i, arg) for i, arg in enumerate(args)] + list(kwargs.items())
         try:
             for name, arg in given:
                 if self._is_static(name, arg):
-                    treedefs.append(constant_treedef(arg))
+                    treedefs.append(constant_treedef(arg, None if isinstance(arg, np.ndarray) else leaves))
                     continue
                 annotation = annotations[names.index(name)] if name in names else None
 

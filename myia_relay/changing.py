@@ -176,12 +176,26 @@ def _refuse_shared(objects: list[tuple[str | None, list]], place: Callable[[], O
                 _refuse(name or owners[id(o)], "the same list or dict", place)
             else:
                 owners[id(o)] = name or owners.get(id(o))
-    for k, (name, one) in enumerate(arrays):
+    if len({id(one) for _, one in arrays}) == len(arrays) and all(one.flags.owndata for _, one in arrays):
+        return
+    before: list[tuple[int, str | None, np.ndarray]] = []  # arrays that may reach to what follows, and where they end
+    for low, high, name, one in sorted(
+        ((*_bounds(one), name, one) for name, one in arrays), key=lambda found: found[:2]
+    ):
         if name and _overlaps_itself(one):
             _refuse(name, "elements of it share memory", place)
-        for other, two in arrays[:k]:
+        before = [found for found in before if found[0] > low]
+        for _, other, two in before:
             if (name or other) and share_memory(one, two):
                 _refuse(name or other, "arrays that share memory", place)
+        before.append((high, name, one))
+
+
+def _bounds(x: np.ndarray) -> tuple[int, int]:
+    """The addresses of the first byte of an array and behind its last one."""
+    first = x.__array_interface__["data"][0]
+    reach = [stride * (size - 1) for stride, size in zip(x.strides, x.shape, strict=True) if x.size]
+    return first + sum(r for r in reach if r < 0), first + sum(r for r in reach if r > 0) + x.itemsize
 
 
 def _refuse(name: str | None, what: str, place: Callable[[], Origin | None]) -> None:

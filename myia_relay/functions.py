@@ -74,7 +74,7 @@ class Sized(Relay):
     def _is_static(self, name: str | int, value: Any) -> bool:
         return name in self.static and (name not in self.sizes or isinstance(value, SIZES))
 
-    def _signature(self, args, kwargs, leaves, structural=False):
+    def _signature(self, args, kwargs, leaves, structural=False, listed=None):
         # From the first static argument on they are named, so that they are known at compile time.
         names = self.positional
         known = (i for i, (name, value) in enumerate(zip(names, args, strict=False)) if self._is_static(name, value))
@@ -82,7 +82,7 @@ class Sized(Relay):
         named = dict(zip(names[first:], args[first:], strict=False))
         if first + len(named) == len(args) and not named.keys() & kwargs.keys():
             args, kwargs = args[:first], {**named, **kwargs}
-        return super()._signature(args, kwargs, leaves, structural)
+        return super()._signature(args, kwargs, leaves, structural, listed)
 
 
 class OperatorFunction(Sized):

@@ -62,6 +62,8 @@ class _Writer:
         parts = [self.value(e) for e in t.elems]
         if t.kind == "union":
             return f"({', '.join(parts[1:])},)[{parts[0]}]"
+        if t.kind == "array":  # whose elements are an array already
+            return f"{parts[0]}.reshape(({', '.join(parts[1:])}))" if len(parts) > 1 else parts[0]
         if t.kind == "list":
             return f"[{', '.join(parts)}]"
         if t.kind == "dict":

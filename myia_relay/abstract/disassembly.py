@@ -25,7 +25,7 @@ import numpy as np
 
 from ..utils.collector import resting
 from .reading import read_numbers
-from .types import INT, NONE, Array, List, Scalar, Struct, Type, Undefined, tuple_of, union_of
+from .types import INT, NONE, List, Scalar, Struct, Type, Undefined, array_entry, tuple_of, union_of
 from .words import STRING, codes_of
 
 VERSION = 2  # of marshal's format: floats in eight bytes, and nothing refers to what was before
@@ -60,8 +60,8 @@ class ListColumn:
     Attributes:
         type: their common type.
         data: of numbers an array (n,); of a `Struct` the columns of its parts; of a `List` the array of all lengths and the column
-            of all entries, one list behind the other (its type is `Undefined` where there is none); of arrays of one shape an
-            array (n, *shape); of strings the column of their codes (`words`); of None nothing.
+            of all entries, one list behind the other (its type is `Undefined` where there is none); of arrays the columns of the
+            parts of their type (`types.array_entry`); of strings the column of their codes (`words`); of None nothing.
     """
 
     type: Type
@@ -72,8 +72,8 @@ def take_apart(values: Sequence) -> ListColumn:
     """The column of a list.
 
     Args:
-        values: Python's and NumPy's numbers, strings, None, arrays of one shape, and tuples, lists, dicts with equal keys in one
-            order, NamedTuples and frozen dataclasses of these; at least one.
+        values: Python's and NumPy's numbers, strings, None, arrays of one dtype and rank, and tuples, lists, dicts with equal
+            keys in one order, NamedTuples and frozen dataclasses of these; at least one.
 
     Raises:
         Uneven: they do not have one type. `True` is no int, 1 no float, and `np.float64(1.0)` is of another type than 1.0.
@@ -277,19 +277,27 @@ def _rows(values: list[list]) -> ListColumn:
 
 
 def _arrays(values: list[np.ndarray]) -> ListColumn:
-    """The column of arrays of one dtype and shape.
+    """The column of arrays of one dtype and rank, whatever their sizes and strides: their elements are copied.
 
     Raises:
-        Uneven: they differ.
+        Uneven: they differ, or have no axes.
     """
     first = values[0]
-    for k, a in enumerate(values):
-        if a.dtype != first.dtype or a.shape != first.shape:
-            raise Uneven(
-                k,
-                f"is an array of {a.dtype} with shape {a.shape}, and the first one of {first.dtype} with {first.shape}",
-            )
-    return ListColumn(Array(first.dtype.name, first.shape), np.stack(values))
+    if not first.ndim:
+        raise Uneven(0, "is an array without axes")
+    shapes = list(map(_shape, values))
+    if len(set(map(_dtype, values))) > 1 or len(set(map(len, shapes))) > 1:
+        k = next(k for k, a in enumerate(values) if a.dtype != first.dtype or a.ndim != first.ndim)
+        text = f"is an array of {values[k].dtype} with {values[k].ndim} axes, and the first one of {first.dtype} with {first.ndim}"
+        raise Uneven(k, text)
+    sizes = np.array(shapes, np.int64)
+    flat = np.concatenate(values if first.ndim == 1 else [a.ravel() for a in values])
+    t = array_entry(first.dtype.name, first.ndim)
+    elements = ListColumn(t.elems[0], (sizes.prod(axis=1), ListColumn(Scalar(first.dtype.name, True), flat)))
+    return ListColumn(t, (elements, *(ListColumn(INT, sizes[:, k].copy()) for k in range(len(t.elems) - 1))))
+
+
+_shape, _dtype = operator.attrgetter("shape"), operator.attrgetter("dtype")
 
 
 # --- records ----------------------------------------------------------------------------------------------------------

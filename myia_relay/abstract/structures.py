@@ -8,10 +8,12 @@ Source: H. Baker, "Shallow binding makes functional arrays fast" (SIGPLAN Notice
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any
 
-from .types import List, Struct, Type
+import numpy as np
+
+from .types import List, Struct, Type, element_dtype, numpy_dtype
 
 
 def rebuild(type: Struct, elems):
@@ -19,6 +21,8 @@ def rebuild(type: Struct, elems):
     if type.kind == "union":
         which, *options = elems
         return options[which]
+    if type.kind == "array":
+        return array_of(type, *elems)
     if type.kind == "record":
         outside = getattr(type.cls, "__relay_rebuild__", None)  # a class of ours stands for one of Python's or NumPy's
         if outside is not None:
@@ -41,6 +45,12 @@ def inside(type: Struct, elems):
             object.__setattr__(record, name, value)
         return record
     return tuple(elems)
+
+
+def array_of(t: Struct, elements: Iterable, *sizes: int) -> np.ndarray:
+    """The array that is an entry of a list, from its elements and, if it has several axes, its sizes."""
+    flat = np.array(list(elements), numpy_dtype(element_dtype(t)))
+    return flat.reshape(sizes) if sizes else flat
 
 
 def part(value, type: Struct, index: int):
@@ -128,5 +138,5 @@ def leaving(value: Any, t: Type) -> Any:
 def _stands_for(t: Type) -> bool:
     """Whether values of a type are other ones outside."""
     if isinstance(t, Struct):
-        return t.kind == "union" or hasattr(t.cls, "__relay_rebuild__") or any(map(_stands_for, t.elems))
+        return t.kind in ("union", "array") or hasattr(t.cls, "__relay_rebuild__") or any(map(_stands_for, t.elems))
     return isinstance(t, List)

@@ -90,7 +90,8 @@ class Struct(Type):
 
     Attributes:
         kind: "tuple", "list", "dict", "record", "closure" or "dataset"; "union" for an entry of a list that is one of several
-            things: which, and a part for each.
+            things: which, and a part for each; "array" for one that is an array, of sizes of its own: its elements as a list and,
+            of several axes, its sizes.
         elems: types of the parts.
         fields: names of the parts: dict keys, record fields.
         cls: the class of a record; the function of a closure.
@@ -104,6 +105,8 @@ class Struct(Type):
     def __str__(self) -> str:
         if self.kind == "union":
             return " | ".join(map(str, self.elems[1:]))
+        if self.kind == "array":
+            return f"{element_dtype(self)}[{', '.join('?' * rank_of(self))}]"
         if self.kind == "tuple":
             return f"({', '.join(map(str, self.elems))}{',' if len(self.elems) == 1 else ''})"
         if self.kind == "list":
@@ -233,7 +236,7 @@ def tangent(t: Type) -> Type:
     if isinstance(t, Scalar | Array):
         return t if t.is_float else NONE
     if isinstance(t, Struct):
-        kind = "tuple" if t.kind in ("closure", "union") else t.kind
+        kind = "tuple" if t.kind in ("closure", "union", "array") else t.kind
         return Struct(kind, tuple(tangent(e) for e in t.elems), t.fields, t.cls if kind != "tuple" else None)
     if isinstance(t, Tape):
         return Tape(tangent(t.elem), t.owner and t.owner + "'")
@@ -254,6 +257,26 @@ def has_tangent(t: Type) -> bool:
 def union_of(*options: Type) -> Struct:
     """The type of an entry of a list that is of one of several types."""
     return Struct("union", (INT, *options))
+
+
+def array_entry(dtype: str, rank: int) -> Struct:
+    """The type of an entry of a list that is an array with sizes of its own."""
+    return Struct("array", (List(Scalar(dtype, True)), *[INT] * (rank if rank > 1 else 0)))
+
+
+def is_array_entry(t: Type) -> bool:
+    """Whether a type is of entries of a list that are arrays with sizes of their own."""
+    return isinstance(t, Struct) and t.kind == "array"
+
+
+def element_dtype(t: Struct) -> str:
+    """The dtype of the elements of an array that is an entry of a list."""
+    return t.elems[0].elem.dtype  # pyright: ignore[reportAttributeAccessIssue]
+
+
+def rank_of(t: Struct) -> int:
+    """How many axes an array has that is an entry of a list."""
+    return max(1, len(t.elems) - 1)
 
 
 def leaves(t: Type) -> list[Type]:
@@ -328,12 +351,16 @@ __all__ = [
     "Tape",
     "Type",
     "Undefined",
+    "array_entry",
+    "element_dtype",
     "has_tangent",
     "holds",
     "holds_unions",
+    "is_array_entry",
     "is_static_shape",
     "leaves",
     "numpy_dtype",
+    "rank_of",
     "tangent",
     "total",
     "tuple_of",

@@ -417,14 +417,6 @@ def test_transforms_refuse_results_whose_size_a_value_decides(transform):
         assert caught.value.loc
 
 
-def test_lists_hold_no_arrays_whose_sizes_differ():
-    def f(x, n):
-        return [x[:i] for i in range(n)]
-
-    with pytest.raises(CompileError, match="an array whose size a value decides cannot be in a list"):
-        relay(f)(X, 3)
-
-
 def test_vmap_refuses_sizes_that_differ_between_examples(executor):
     f = relay(executor=executor)(vmap(lambda x: np.sum(x[x > 0])))
     with pytest.raises(CompileError, match="the size of this array differs between the examples of vmap"):

@@ -118,7 +118,7 @@ def encode_type(t: Any) -> Any:
         return ["scalar", t.dtype, t.weak]
     if kind is Array:
         return ["array", t.dtype, [encode_dim(d) for d in t.shape]]
-    if kind is Struct and t.kind in ("tuple", "list", "dict", "record"):
+    if kind is Struct and t.kind in ("tuple", "list", "dict", "record", "union", "array"):
         return ["struct", t.kind, [encode_type(e) for e in t.elems], list(t.fields), encode_class(t.cls)]
     if kind is Ref:
         return ["ref", list(t.names), [encode_type(e) for e in t.elems]]

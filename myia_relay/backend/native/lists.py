@@ -14,6 +14,7 @@ import itertools
 import math
 import struct
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -29,7 +30,9 @@ from ...abstract.types import (
     Struct,
     Type,
     Undefined,
+    element_dtype,
     holds,
+    is_array_entry,
     leaves,
     numpy_dtype,
 )
@@ -93,13 +96,13 @@ class _Entries:
     """Reads entries of a type."""
 
     def __init__(self, t: Type):
-        types, offsets, size = entry_layout(t)
+        _, offsets, size = entry_layout(t)
         self.record = known_size(size)
         self.assemble = assembler(t)
         self.alone = not isinstance(t, Struct)
         self.kept = [
             (leaf, known_size(at))
-            for leaf, at in zip(types, offsets, strict=True)
+            for leaf, at in zip(_with_arrays(t), offsets, strict=True)
             if not isinstance(leaf, NoneT | Undefined)
         ]
         self.code: struct.Struct | None = None
@@ -150,8 +153,33 @@ def _rows(t: Type, leaf: Type) -> tuple[int, ...] | None:
     return None if inner is None else (len(t.elems), *inner)
 
 
+@dataclass(frozen=True)
+class _Elements(Type):
+    """The elements of an array, of which an entry has the block."""
+
+    dtype: str
+
+
+def _with_arrays(t: Type) -> list[Type]:
+    """The leaves of an entry, in which lists that are the elements of arrays are told apart."""
+    if not isinstance(t, Struct):
+        return [t]
+    if is_array_entry(t):
+        return [_Elements(element_dtype(t)), *t.elems[1:]]
+    return [leaf for part in t.elems for leaf in _with_arrays(part)]
+
+
+def _array(address: int, dtype: np.dtype) -> np.ndarray:
+    """The elements in a block."""
+    count = word(address, LENGTH)
+    return np.frombuffer(memory(address + HEADER, count * dtype.itemsize), dtype).copy()
+
+
 def _column(raw: np.ndarray, at: int, t: Type) -> list:
     """A leaf of all entries."""
+    if isinstance(t, _Elements):
+        dtype = numpy_dtype(t.dtype)
+        return [_array(a, dtype) for a in _numbers(raw, at, np.dtype(np.int64), ()).tolist()]
     if isinstance(t, List):
         return _lists(_numbers(raw, at, np.dtype(np.int64), ()), t)
     assert isinstance(t, Leaf)

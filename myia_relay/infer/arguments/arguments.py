@@ -135,7 +135,7 @@ def quick_key(values: Any, leaves: list, listed: ListsAsData = ListsAsData.ALL) 
                 key.append(numbers.dtype)
                 leaves.append(numbers)
                 continue
-            if listed is ListsAsData.ALL and kind is list and (found := columns_of(v)) is not None:
+            if kind is list and (found := columns_of(v, listed)) is not None:
                 key.append(list)
                 key.append(found[0])
                 leaves.extend(found[1])
@@ -255,7 +255,7 @@ def describe_argument(
         return TreeDef("seq", ("record", value._fields, kind), parts(value, value._fields))
     if kind is list and listed and (found := list_treedef(value, annotation, leaves)) is not None:
         return found
-    if kind is list and listed is ListsAsData.ALL and not structural and (columns := columns_of(value)) is not None:
+    if kind is list and not structural and (columns := columns_of(value, listed)) is not None:
         return _columns_treedef(*columns, leaves)
     if isinstance(value, list | tuple):
         return TreeDef("seq", ("list" if isinstance(value, list) else "tuple", (), None), parts(value))
@@ -447,25 +447,31 @@ def copy_results(targets: list, results: Any) -> None:
         target[...] = value
 
 
-def constant_treedef(value: Any) -> TreeDef:
+def constant_treedef(value: Any, leaves: list | None = None) -> TreeDef:
     """The treedef of a static argument.
 
+    Args:
+        value: the argument.
+        leaves: receives the arrays in it, of which only dtypes and shapes are known at compile time.
+
     Raises:
-        TypeError_: it is or holds an array, whose elements may change.
+        TypeError_: it is an array, whose elements may change, or holds one and there are no leaves.
     """
-    if isinstance(value, bool | int | float | np.generic):
-        return TreeDef("const", ConstInfo(type_of_constant(value), value))
-    if isinstance(value, list | tuple) and not hasattr(value, "_fields"):
-        kind = "list" if isinstance(value, list) else "tuple"
-        return TreeDef("seq", (kind, (), None), tuple(constant_treedef(v) for v in value))
-    if is_named_tuple(value):
-        return TreeDef("seq", ("record", value._fields, type(value)), tuple(constant_treedef(v) for v in value))
-    if isinstance(value, dict) and all(isinstance(k, str) for k in value):
-        return TreeDef("seq", ("dict", tuple(value), None), tuple(constant_treedef(v) for v in value.values()))
+    if isinstance(value, np.ndarray) and leaves is not None:
+        return array_treedef(value, None, leaves)
     if isinstance(value, np.ndarray):
         raise TypeError_(
             "an array is no compile-time constant, as its elements may change; take the name out of static="
         )
+    if isinstance(value, bool | int | float | np.generic):
+        return TreeDef("const", ConstInfo(type_of_constant(value), value))
+    if isinstance(value, list | tuple) and not hasattr(value, "_fields"):
+        kind = "list" if isinstance(value, list) else "tuple"
+        return TreeDef("seq", (kind, (), None), tuple(constant_treedef(v, leaves) for v in value))
+    if is_named_tuple(value):
+        return TreeDef("seq", ("record", value._fields, type(value)), tuple(constant_treedef(v, leaves) for v in value))
+    if isinstance(value, dict) and all(isinstance(k, str) for k in value):
+        return TreeDef("seq", ("dict", tuple(value), None), tuple(constant_treedef(v, leaves) for v in value.values()))
     return TreeDef("static", Identity(value))
 
 

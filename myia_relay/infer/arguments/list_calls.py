@@ -37,7 +37,7 @@ def direct(args: tuple, listed: ListsAsData, result: Callable[[list], Any], agai
             leaves.append(f"a{k}")
             continue
         found = reader(arg) if kind is list and listed and arg else None
-        if found is None or not found.alone and listed is not ListsAsData.ALL:
+        if found is None or not found.alone and listed < ListsAsData.NO_ARRAYS:
             return None
         names[f"read{k}"] = found.columns
         lines += [f"    c{k} = read{k}(a{k})", f"    if c{k} is None:", f"        return again({given})"]

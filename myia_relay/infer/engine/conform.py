@@ -7,7 +7,7 @@ becomes a leaf.
 from __future__ import annotations
 
 from ...abstract.families import FieldError
-from ...abstract.types import INT, NONE, Data, List, NoneT, Scalar, Struct, Type, tuple_of
+from ...abstract.types import INT, NONE, Data, List, NoneT, Scalar, Struct, Type, is_array_entry, tuple_of
 from ...abstract.words import constant
 from ...ir.node import Constant, Graph, Node
 from ...ir.prim import REGISTRY
@@ -227,7 +227,7 @@ def wider_elem(frame: Frame, value: Val, new: Val) -> Type:
     try:
         common = entries_of(tree_structure(value, capture=frame.captured))
         given = as_entry(tree_structure(new, capture=frame.captured))
-        return type_of(given if common is None else unknown(join(common, given, wide=False)))
+        return type_of(given if common is None else unknown(join(common, given, wide=False, grow=True)))
     except Mismatch:  # the error is that of the entry
         return entry_type(frame, value)
 
@@ -238,6 +238,9 @@ def from_node(frame: Frame, node: Node) -> Val:
         return NONE_VAL
     if isinstance(node.type, Struct):
         t = node.type
+        if is_array_entry(t):
+            leaves = (frame.builder.emit(get_item, (node,), {"index": i}) for i in range(len(t.elems)))
+            return frame.rebuild(from_type(t), leaves)
         parts = tuple(
             from_node(frame, frame.builder.emit(get_item, (node,), {"index": i})) for i in range(len(t.elems))
         )
@@ -325,7 +328,7 @@ def common_elem(frame: Frame, *lists: Val) -> Type:
         for value in lists:
             entry = entries_of(tree_structure(value, capture=frame.captured))
             if entry is not None:
-                common = entry if common is None else unknown(join(common, entry))
+                common = entry if common is None else unknown(join(common, entry, grow=True))
         if common is None:
             raise TypeError_("the type of the entries of these lists is not known: they are empty")
         return type_of(common)

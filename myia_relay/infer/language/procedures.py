@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
-from ...abstract.types import Array, List, Struct, Type
+from ...abstract.types import Array, List, Struct, Type, is_array_entry
 from ...ir import syntax as S
 from ...ir.node import Apply, Constant, Graph, Node
 from ...ir.syntax import Handing
@@ -440,7 +440,7 @@ def _plan_of_any(t: Type, change: Any, level: int) -> Any:
         if change.replaced <= level:
             raise _Unclear(MOVED)
         return ["every", _plan_of_any(t.elem, change, level + 1)]
-    if isinstance(t, Array):
+    if isinstance(t, Array) or is_array_entry(t):
         return "set"
     if isinstance(t, Struct) and t.kind == "dict":
         if change.replaced <= level and any(map(is_mutable, t.elems)):

@@ -103,7 +103,9 @@ class Origins:
                     stack.extend(self.given(arm, index, node.args[1:]))
             elif name in LEAD:
                 stack.extend(self.of_loop(node, index))
-            elif node.fn.view or name in ("cast", "list_get"):  # a cast to the same dtype copies nothing
+            elif (
+                node.fn.view or name in ("cast", "list_get") or node.attrs.get("same")
+            ):  # a cast to the same dtype copies nothing
                 stack.append(node.args[0])
             elif name == "make_struct":
                 stack.extend(node.args)

@@ -65,7 +65,7 @@ def pack_array(b: Builder, node: Node, treedef: TreeDef) -> list[Node]:
     array = Var(b, node)
     flat = array if array.ndim == 1 else REGISTRY["reshape"](array, shape=(product(array.shape),))
     sizes = [size_value(b, d).node for d, known in zip(array.shape, treedef.info[1], strict=True) if known is None]
-    return [REGISTRY["list_from_array"](flat).node, *(sizes if array.ndim > 1 else ())]
+    return [REGISTRY["list_from_array"](flat, same=True).node, *(sizes if array.ndim > 1 else ())]
 
 
 def unpack_array(b: Builder, info: Any, leaves: list[Node]) -> Node:
@@ -76,5 +76,5 @@ def unpack_array(b: Builder, info: Any, leaves: list[Node]) -> Node:
         given = [REGISTRY["list_len"](numbers)]
     sizes = iter([bind_size(b, n) for n in given])
     shape = tuple(next(sizes) if d is None else d for d in shape)
-    flat = REGISTRY["list_to_array"](numbers, size=product(shape))
+    flat = REGISTRY["list_to_array"](numbers, size=product(shape), same=True)
     return (flat if len(shape) == 1 else REGISTRY["reshape"](flat, shape=shape)).node

@@ -11,7 +11,23 @@ from dataclasses import dataclass
 from typing import Any
 
 from ...abstract.dims import is_run_time
-from ...abstract.types import INT, NONE, Array, Data, List, NoneT, Ref, Scalar, Struct, Type, union_of
+from ...abstract.types import (
+    INT,
+    NONE,
+    Array,
+    Data,
+    List,
+    NoneT,
+    Ref,
+    Scalar,
+    Struct,
+    Type,
+    array_entry,
+    element_dtype,
+    is_array_entry,
+    rank_of,
+    union_of,
+)
 from ...abstract.words import STRING, StringCode
 from ...ir.node import Constant, Node
 from ...utils.errors import Hole, InternalError
@@ -300,10 +316,6 @@ def shown(treedef: TreeDef, length: int = 200) -> str:
 
 
 TEXTS = "return the numbers, in a list, and make the string of them outside: ''.join(map(str, numbers))"
-UNEVEN = (
-    "an array whose size a value decides cannot be in a list whose length is known at run time only; put the numbers of all one "
-    "behind the other, and the sizes into a list"
-)
 MAX_OPTIONS = 8  # options of a union; more are considered a mistake
 MAX_CHOICES = 1000  # leaves of one value; compile time grows with them
 
@@ -411,9 +423,13 @@ def is_word(treedef: TreeDef) -> bool:
 
 
 def as_entry(treedef: TreeDef) -> TreeDef:
-    """A treedef as that of an entry of a list: strings that are known at compile time are among those that are not."""
+    """A treedef as that of an entry of a list: strings that are known at compile time are among those that are not, and arrays
+    of which a value decides a size among those of all sizes.
+    """
     if is_word(treedef):
         return WORDS
+    if treedef.tag == "sized" or _is_array(treedef) and any(map(is_run_time, treedef.info.shape)):
+        return from_type(type_of(treedef))
     if treedef.tag != "seq":
         return unknown(treedef)
     parts = tuple(map(as_entry, treedef.parts))
@@ -441,7 +457,7 @@ def join_lists(a: TreeDef, b: TreeDef) -> TreeDef:
         Mismatch: their entries differ in type, or cannot be entries of a run-time list.
     """
     first, second = entries_of(a), entries_of(b)
-    entry = first if second is None else second if first is None else unknown(join(first, second, wide=False))
+    entry = first if second is None else second if first is None else unknown(join(first, second, False, True))
     assert entry is not None  # the largest number of entries of one of two lists of different lengths
     return TreeDef("dyn", List(type_of(entry)))
 
@@ -458,7 +474,7 @@ def entries_of(treedef: TreeDef) -> TreeDef | None:
     for part in treedef.parts:
         try:
             part = as_entry(part)
-            common = part if common is None else unknown(join(common, part, wide=False))
+            common = part if common is None else unknown(join(common, part, wide=False, grow=True))
         except Mismatch as error:
             if error.why:
                 raise
@@ -481,7 +497,7 @@ def type_of(treedef: TreeDef) -> Type:
     if treedef.tag == "dyn":
         t = treedef.info
         if isinstance(t, Array) and any(map(is_run_time, t.shape)):
-            raise Mismatch(treedef, treedef, UNEVEN)
+            return array_entry(t.dtype, len(t.shape))
         if not isinstance(t, Ref):
             return t
     if treedef.tag == "listed":
@@ -495,7 +511,10 @@ def type_of(treedef: TreeDef) -> Type:
         return Struct(kind, tuple(type_of(p) for p in treedef.parts), fields, cls)
     if treedef.tag == "choice":
         return union_of(*map(type_of, treedef.parts[1:]))
-    why = UNEVEN if treedef.tag == "sized" else ""
+    if treedef.tag == "sized":
+        dtype, shape = treedef.info
+        return array_entry(dtype, len(shape))
+    why = ""
     if any(map(is_text, (treedef, *treedef.parts))):
         why = f"strings cannot be in a list whose length is known at run time only: {TEXTS}"
     raise Mismatch(treedef, treedef, why)
@@ -505,6 +524,9 @@ def from_type(t: Type) -> TreeDef:
     """The treedef of a list entry of a type."""
     if isinstance(t, Struct) and t.kind == "union":
         return TreeDef("choice", None, tuple(map(from_type, t.elems)))
+    if is_array_entry(t):
+        assert isinstance(t, Struct)
+        return sized(element_dtype(t), (None,) * rank_of(t))
     if isinstance(t, Struct):
         return TreeDef("seq", (t.kind, t.fields, t.cls), tuple(from_type(e) for e in t.elems))
     return TreeDef("static", Identity(None)) if isinstance(t, NoneT) else TreeDef("dyn", t)

@@ -2,6 +2,7 @@
 
     rows = list_of_rows(lengths, xs); rows[i][j]          =>    xs[starts[i] + j]
     pairs = list_of_records(a, b); p, q = pairs[k]        =>    a[k], b[k]
+    arrays = list_of_records(list_of_rows(...)); arrays[k]  =>  all[starts[k] : starts[k] + n]
 
 What a program gets as lists of rows and of records comes as columns (`infer.arguments.columns`). Making the lists costs a block
 of memory for each row, more than most programs do with one. A list may stay columns if every use of it, also in loops, branches
@@ -16,7 +17,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
-from ...abstract.types import INT, List, NoneT, Scalar, Struct, holds
+from ...abstract.types import INT, List, NoneT, Scalar, Struct, holds, is_array_entry
 from ...ir.build import Builder
 from ...ir.node import Apply, Graph, Node, Parameter, applies
 from ...ir.prim import REGISTRY
@@ -132,6 +133,13 @@ class _RowOfAll:
 
 
 @dataclass(frozen=True)
+class _AllElements:
+    """The elements of all arrays of a list, as one list: an array, of which parts are taken without a copy."""
+
+    array: Node
+
+
+@dataclass(frozen=True)
 class _Fields:
     """A record: its parts, None for what is None."""
 
@@ -139,8 +147,8 @@ class _Fields:
     parts: tuple[_Value | None, ...]
 
 
-_List: TypeAlias = "Node | _Records | _Rows | _RowOfAll"
-_Value: TypeAlias = "Node | _Records | _Rows | _RowOfAll | _Fields"
+_List: TypeAlias = "Node | _Records | _Rows | _RowOfAll | _AllElements"
+_Value: TypeAlias = "Node | _Records | _Rows | _RowOfAll | _AllElements | _Fields"
 
 
 def _length(b: Builder, xs: _List | None) -> Node:
@@ -151,7 +159,7 @@ def _length(b: Builder, xs: _List | None) -> Node:
     if isinstance(xs, _RowOfAll):
         return xs.count
     assert xs is not None
-    return length(b, xs)
+    return length(b, _made(b, xs))
 
 
 def _get(b: Builder, xs: _List, k: Node) -> _Value:
@@ -163,14 +171,15 @@ def _get(b: Builder, xs: _List, k: Node) -> _Value:
         return _RowOfAll(xs.entries, emit(b, "list_get", xs.starts, k), emit(b, "list_get", xs.lengths, k))
     if isinstance(xs, _RowOfAll):
         return _get(b, xs.entries, op(b, "add", xs.start, k))
-    return emit(b, "list_get", xs, k)
+    return emit(b, "list_get", _made(b, xs), k)
 
 
 def _made(b: Builder, value: _Value) -> Node:
     """A value as a node: a row of numbers, a record of numbers."""
     if isinstance(value, _RowOfAll):
-        assert isinstance(value.entries, Node)
-        return emit(b, "list_slice", value.entries, value.start, value.count, number(b, 1))
+        return emit(b, "list_slice", _made(b, value.entries), value.start, value.count, number(b, 1))
+    if isinstance(value, _AllElements):
+        return b.emit(REGISTRY["list_from_array"], (value.array,))
     if isinstance(value, _Fields):
         parts = [b.emit(REGISTRY["none"], ()) if part is None else _made(b, part) for part in value.parts]
         return b.emit(REGISTRY["make_struct"], tuple(parts), {"type": value.type})
@@ -188,7 +197,7 @@ def _nodes(value: _Value | None) -> list[Node]:
         return [value.starts, value.lengths, *_nodes(value.entries)]
     if isinstance(value, _RowOfAll):
         return [value.start, value.count, *_nodes(value.entries)]
-    return [value]
+    return [value.array if isinstance(value, _AllElements) else value]
 
 
 def _with(value: Any, nodes: Iterator[Node]) -> Any:
@@ -204,13 +213,15 @@ def _with(value: Any, nodes: Iterator[Node]) -> Any:
     if isinstance(value, _RowOfAll):
         start, count = next(nodes), next(nodes)
         return _RowOfAll(_with(value.entries, nodes), start, count)
-    return next(nodes)
+    return _AllElements(next(nodes)) if isinstance(value, _AllElements) else next(nodes)
 
 
 def _shape(value: _Value | None) -> Any:
     """What two values have in common that differ only in their nodes."""
     if value is None or isinstance(value, Node):
         return None if value is None else value.type
+    if isinstance(value, _AllElements):
+        return _AllElements, value.array.type
     parts = {_Records: "columns", _Fields: "parts"}.get(type(value))
     inside = getattr(value, parts) if parts else (value.entries,)  # pyright: ignore[reportAttributeAccessIssue]
     return type(value), getattr(value, "elem", getattr(value, "type", None)), tuple(map(_shape, inside))
@@ -263,6 +274,9 @@ class _ReadFromColumns(Rewriter):
         if applies(node, "list_of_records"):
             at = iter(args)
             elem = node.attrs["elem"]
+            if is_array_entry(elem) and isinstance(rows := args[0], _Rows) and isinstance(flat := rows.entries, Apply):
+                if applies(flat, "list_from_array"):
+                    at = iter([_Rows(rows.starts, rows.lengths, _AllElements(flat.args[0])), *args[1:]])
             return _Records(elem, tuple(None if isinstance(e, NoneT) else next(at) for e in elem.elems))
         lengths, entries = args
         return _Rows(_starts(b, lengths), lengths, entries)
@@ -276,6 +290,13 @@ class _ReadFromColumns(Rewriter):
         if applies(node, "get_item"):
             found = args[0].parts[node.attrs["index"]]
             return b.emit(REGISTRY["none"], ()) if found is None else found
+        if (
+            applies(node, "list_to_array")
+            and isinstance(row := args[0], _RowOfAll)
+            and isinstance(row.entries, _AllElements)
+        ):
+            attrs = {"axis": 0, "length": node.attrs["size"]}  # an array that is an entry of a list has all elements
+            return b.emit(REGISTRY["dynamic_slice"], (row.entries.array, row.start), attrs)
         if applies(node, *COPIERS):
             return emit_like(b, node, [_made(b, a) for a in args], self.inner(node))
         attrs, fn = dict(node.attrs), node.fn

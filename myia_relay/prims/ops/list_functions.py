@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from ...abstract.types import INT, Data, List, NoneT, Struct, Type, has_tangent, holds, tuple_of
+from ...abstract.types import INT, Data, List, NoneT, Struct, Type, has_tangent, holds, is_array_entry, tuple_of
 from ...ir.build import Builder
 from ...ir.node import Graph, Node
 from ...ir.prim import REGISTRY
@@ -127,6 +127,8 @@ def at(b: Builder, ds: Node, index: Node) -> Node:
 
 def gradient(t: Type) -> Type:
     """The type of the gradient by a value, as users get it."""
+    if is_array_entry(t):
+        return t if has_tangent(t) else NoneT()
     if isinstance(t, Struct):
         return Struct(t.kind, tuple(map(gradient, t.elems)), t.fields, t.cls)
     if isinstance(t, List):
@@ -139,6 +141,12 @@ def gradient(t: Type) -> Type:
 def whole(b: Builder, functions: data.Functions, x: Node, d: Node) -> Node:
     """The gradient by a value as users get it, from its cotangent: with all of its zeros."""
     t = x.type
+    if is_array_entry(t):
+        if not has_tangent(t):
+            return b.emit(REGISTRY["none"], ())
+        elements, *sizes = parts(b, x)
+        made = [whole(b, functions, elements, parts(b, d)[0]), *sizes]
+        return b.emit(REGISTRY["make_struct"], tuple(made), {"type": t})
     if isinstance(t, Struct):
         made = [whole(b, functions, p, q) for p, q in zip(parts(b, x), parts(b, d), strict=True)]
         return b.emit(REGISTRY["make_struct"], tuple(made), {"type": gradient(t)})

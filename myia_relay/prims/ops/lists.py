@@ -50,13 +50,16 @@ def _(*entries, elem):
 
 
 @primitive("struct")
-def list_from_array(array):
-    """The entries of an array with one axis, as Python numbers. Linear time."""
+def list_from_array(array, *, same=False):
+    """The entries of an array with one axis, as Python numbers. Linear time.
+
+    `same` tells that this is the array itself, in the form in which it leaves a graph (`infer.values.sizes`), and no copy.
+    """
     return Items(array.tolist())
 
 
 @list_from_array.infer
-def _(array):
+def _(array, *, same=False):
     if not isinstance(array, Array) or len(array.shape) != 1:
         raise InternalError("list_from_array", f"{array} has not one axis")
     return List(Scalar(array.dtype, True))
@@ -279,8 +282,8 @@ def _(xs, index, entry, *, elem):
 
 
 @primitive("struct")
-def list_to_array(xs, *, size):
-    """An array with `size` elements: the entries of a list of numbers, then zeros."""
+def list_to_array(xs, *, size, same=False):
+    """An array with `size` elements: the entries of a list of numbers, then zeros. `same` as in `list_from_array`."""
     entries = xs.read()[:size]
     dtype = np.asarray(entries).dtype if entries else np.dtype(np.float64)
     if dtype == np.float64 and entries and all(isinstance(entry, int) for entry in entries):
@@ -291,6 +294,6 @@ def list_to_array(xs, *, size):
 
 
 @list_to_array.infer
-def _(xs, *, size):
+def _(xs, *, size, same=False):
     elem = require("list_to_array", _list(xs, "list_to_array").elem, ANY)
     return Array(elem.dtype, (size,))

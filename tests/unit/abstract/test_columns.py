@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from myia_relay import TypeError_, relay
 from myia_relay.abstract.assembly import assembler
 from myia_relay.abstract.disassembly import FEW, NUMBERS, ListColumn, Uneven, numbers, take_apart
-from myia_relay.abstract.types import List, NoneT, Scalar, Struct, holds_unions
+from myia_relay.abstract.types import List, NoneT, Scalar, Struct, holds_unions, is_array_entry
 
 MANY = 3 * FEW
 
@@ -55,7 +55,12 @@ def rows_of(column: ListColumn, count: int):
     leaves, stack = [], [column]
     while stack:
         top = stack.pop()
-        if isinstance(top.type, Struct):
+        if is_array_entry(top.type):  # whose elements the assembler takes as an array
+            elements, *sizes = top.data
+            stack.extend(reversed(sizes))
+            ends = elements.data[0].cumsum().tolist()
+            leaves.append(np.split(elements.data[1].data, ends)[:-1])
+        elif isinstance(top.type, Struct):
             stack.extend(reversed(top.data))
         elif not isinstance(top.type, NoneT):
             leaves.append(values_of(top, count))
@@ -114,6 +119,9 @@ LISTS = {
     "rows of one length but for one": [[1.0, 2.0], [3.0, 4.0], [5.0]],
     "numpy": [np.float32(1.5), np.float32(2.5)],
     "arrays": [np.arange(3.0), np.ones(3)],
+    "ragged arrays": [np.ones(0, np.float32), np.arange(3, dtype=np.float32), np.ones(1, np.float32)],
+    "matrices": [np.ones((2, 3)), np.arange(4.0).reshape(1, 4), np.ones((0, 2))],
+    "words": [np.array([0, 2**64 - 1], np.uint64), np.ones(3, np.uint64)],
     "in a pair": [(np.arange(3), np.int8(1)), (np.ones(3, int), np.int8(2))],
 }
 
@@ -180,7 +188,15 @@ def test_another_class_is_noticed(first, other, count, place):
         ([{"a": 1, "b": 2}, {"b": 2, "a": 1}], r"entry 1 has the keys \['b', 'a'\]"),
         ([{"a": 1}, {"a": 1, "b": 2}], "entry 1 has the keys"),
         ([{1: 2}], "entry 0 has keys that are no strings"),
-        ([np.ones(2), np.ones(3)], r"entry 1 is an array of float64 with shape \(3,\)"),
+        (
+            [np.ones(2), np.ones((3, 1))],
+            "entry 1 is an array of float64 with 2 axes, and the first one of float64 with 1",
+        ),
+        (
+            [np.ones(2), np.ones(3, int)],
+            "entry 1 is an array of int64 with 1 axes, and the first one of float64 with 1",
+        ),
+        ([np.array(1.0)], "entry 0 is an array without axes"),
         ([[1], [2, 1.0]], "entry 1 is a list of which an entry is a float"),
         ([Entry(1, 2), (1, 2)], "entry 1 is a tuple, and the first one a Entry"),
         ([(1.0, 2), [1.0, 2]], "entry 1 is a list"),
