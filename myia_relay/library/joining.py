@@ -78,6 +78,62 @@ def column_stack(tup):
     return np.transpose(out)
 
 
+def _joined(parts, axis, why) -> Any:
+    """Arrays of any sizes one behind the other along an axis; why there must be some.
+
+    Raises:
+        ValueError: there are none, or they differ in size along another axis.
+    """
+    n = len(parts)
+    if n == 0:
+        raise ValueError(why)
+    np.size(parts[0], axis)  # refuses what is no axis
+    first = np.moveaxis(parts[0], axis, 0)
+    total = 0
+    for i in range(n):
+        total += np.size(parts[i], axis)
+    out = np.zeros((total, *first.shape[1:]), first.dtype)
+    at = 0
+    for i in range(n):
+        part = np.moveaxis(parts[i], axis, 0)
+        for k in range(1, first.ndim):
+            if part.shape[k] != first.shape[k]:
+                raise ValueError("all the input array dimensions except for the concatenation axis must match exactly")
+        out[at : at + len(part)] = part
+        at += len(part)
+    return np.moveaxis(out, 0, axis)
+
+
+def concatenate_any(arrays, axis=0):
+    """np.concatenate of arrays of any sizes."""
+    why = "need at least one array to concatenate"
+    if axis is None:
+        return _joined([np.ravel(a) for a in arrays], 0, why)
+    return _joined(arrays, axis, why)
+
+
+def vstack_any(tup):
+    """np.vstack of arrays of any sizes.
+
+    Raises:
+        ValueError: there are none.
+    """
+    if len(tup) == 0:
+        raise ValueError(NONE)
+    return _stacked(tup, NONE) if tup[0].ndim == 1 else _joined(tup, 0, NONE)
+
+
+def hstack_any(tup):
+    """np.hstack of arrays of any sizes.
+
+    Raises:
+        ValueError: there are none.
+    """
+    if len(tup) == 0:
+        raise ValueError(NONE)
+    return _joined(tup, 0, NONE) if tup[0].ndim == 1 else _joined(tup, 1, NONE)
+
+
 LISTED: dict[Callable, Callable] = {
     np.array: array,
     np.asarray: array,
@@ -88,6 +144,13 @@ LISTED: dict[Callable, Callable] = {
     np.column_stack: column_stack,
 }
 """A function of NumPy -> what it does with a list of arrays or lists of run-time length."""
+
+OF_ANY_SIZES: dict[Callable, Callable] = LISTED | {
+    np.concatenate: concatenate_any,
+    np.vstack: vstack_any,
+    np.hstack: hstack_any,
+}
+"""The same where the arrays have sizes of their own."""
 
 OF_ARRAYS = frozenset(
     (np.sum, np.mean, np.prod, np.max, np.min, np.amax, np.amin, np.std, np.var, np.median, np.any, np.all, np.cumsum)

@@ -8,7 +8,7 @@ from typing import NamedTuple
 import numpy as np
 import pytest
 
-from myia_relay import CompileError, TypeError_, grad, relay
+from myia_relay import CompileError, TypeError_, grad, relay, vmap
 from myia_relay.utils.errors import ValueError_
 from tests.programs.cases import EXECUTORS
 from tests.programs.compare import differences
@@ -102,7 +102,41 @@ def of_two_sizes(xs, i):
     return ys[i]
 
 
+def joined(xs, ms, same):
+    return (
+        np.concatenate(xs),
+        np.concatenate([x[x > 2] for x in xs]),
+        np.hstack(xs),
+        (np.concatenate(ms), np.vstack(ms), np.concatenate(ms, axis=None), np.hstack([m.T for m in ms])),
+        (np.stack(same), np.vstack(same), np.sum(same, axis=0)),
+    )
+
+
+def indexed(xs, n):
+    """The entries of lists and tuples of known length, at indices that a run decides."""
+    s, few, two = 0.0, [np.zeros(2), np.ones(3), xs[0]], (np.ones(2), np.ones(5))
+    for i in range(n):
+        s += few[i % 3].sum() + two[i % 2].sum() + xs[i % len(xs)].sum()
+    return s
+
+
+def shrinking(xs):
+    s = 0.0
+    while len(xs) > 0:
+        s += xs[0].sum()
+        xs = xs[1:]
+    return s
+
+
+def recursive(xs, k):
+    return [] if k == len(xs) else [xs[k] * k] + recursive(xs, k + 1)
+
+
 READING = {
+    "joined": (joined, lambda n: (vectors(n), matrices(n), [np.full(3, k) for k in range(n)])),
+    "indexed": (indexed, lambda n: (vectors(n), 7)),
+    "shrinking": (shrinking, lambda n: (vectors(n),)),
+    "recursive": (recursive, lambda n: (vectors(n), 0)),
     "total": (total, lambda n: (vectors(n),)),
     "matrices": (total, lambda n: (matrices(n),)),
     "equal sizes": (total, lambda n: ([np.full((2, 2, 1), k) for k in range(n)],)),
@@ -314,6 +348,13 @@ def test_parameters_of_a_model_are_structure():
     assert structure_of(f, {"xs": vectors(3)}, np.ones(3)) == ["seq", "dyn"]
 
 
+def test_short_lists_are_indexed_by_what_a_run_decides():
+    xs = vectors(5)
+    for executor in EXECUTORS:
+        f = relay(indexed, executor=executor)
+        assert np.isclose(f(xs, 9), indexed(xs, 9)) and structure_of(f, xs, 9) == ["seq", "dyn"]
+
+
 def test_short_lists_are_data_once_calls_differ_in_length_or_often_in_sizes():
     f = relay(total)
     for count in (3, 5, 1, 9, 40):
@@ -327,10 +368,11 @@ def test_short_lists_are_data_once_calls_differ_in_length_or_often_in_sizes():
 
 
 def test_what_needs_a_length_is_compiled_for_the_structure():
-    f = relay(lambda xs: np.stack(xs).mean(axis=0))
+    f = relay(lambda xs: vmap(np.sum)(np.stack([xs[0]] * len(xs))) if len(xs) < 9 else np.einsum("i,j->ij", *xs[:2]))
     for count in (MANY, 3, 4):
         xs = [np.full(2, k) for k in range(count)]
-        assert np.array_equal(f(xs), np.stack(xs).mean(axis=0))
+        wanted = np.full(count, 0) if count < 9 else np.outer(xs[0], xs[1])
+        assert np.array_equal(f(xs), wanted)
 
 
 def test_static_lists_are_structure():

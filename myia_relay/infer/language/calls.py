@@ -20,12 +20,12 @@ import numpy as np
 
 from ...abstract.declared import ConstructorAt, declaration_of
 from ...abstract.families import family_of
-from ...abstract.types import Array, List, Ref, Scalar
+from ...abstract.types import Array, List, Ref, Scalar, is_array_entry
 from ...ir.node import Apply, Graph
 from ...ir.syntax import call_place
 from ...library.complex_numbers import COMPLEX, OF_DTYPE, OF_SEQUENCES, REAL, Complex, number_of, part_dtype
 from ...library.index_grids import GRIDS, Points, Stretch
-from ...library.joining import LISTED, OF_ARRAYS
+from ...library.joining import LISTED, OF_ANY_SIZES, OF_ARRAYS
 from ...library.sources import SOURCES
 from ...library.ufunc_methods import GENERAL, OWN
 from ...prims.api.numpy_api import IMPLEMENTATIONS, METHODS
@@ -237,7 +237,7 @@ async def call_static(engine: Engine, frame: Frame, value: Any, args, kwargs, or
         and isinstance(args[0].type, List)
         and not isinstance(args[0].type.elem, Scalar)
     ):
-        joined = lookup(LISTED, value)
+        joined = lookup(OF_ANY_SIZES if is_array_entry(args[0].type.elem) else LISTED, value)
         if joined is not None:
             return await call_python(engine, frame, joined, args, kwargs, origin, site)
         if isinstance(value, Hashable) and value in OF_ARRAYS:

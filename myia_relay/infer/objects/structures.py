@@ -382,7 +382,7 @@ def _out_of_range(engine: Engine, frame: Frame, value: Seq) -> Val:
 
 
 def _choose(engine: Engine, frame: Frame, value: Seq, index: Dyn) -> Val:
-    """A tuple indexed at run time: its elements must have one type.
+    """A tuple indexed at run time: its elements must have one type; arrays of several sizes become one whose size a value decides.
 
     Raises:
         TypeError_: the elements differ in type.
@@ -393,7 +393,7 @@ def _choose(engine: Engine, frame: Frame, value: Seq, index: Dyn) -> Val:
     try:
         common = unknown(tree_structure(value.elems[0], capture=frame.captured))
         for elem in value.elems[1:]:
-            common = join(common, tree_structure(elem, capture=frame.captured))
+            common = join(common, tree_structure(elem, capture=frame.captured), grow=True)
     except Mismatch as error:
         raise TypeError_(
             f"a {value.kind} indexed by a run-time value must have elements of one type, but it has {error.a} and {error.b}"

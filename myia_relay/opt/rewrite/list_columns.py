@@ -22,6 +22,7 @@ from ...ir.build import Builder
 from ...ir.node import Apply, Graph, Node, Parameter, applies
 from ...ir.prim import REGISTRY
 from ...ir.rewrite import Env, Rewriter, emit_like, lookup
+from ...ir.sizes import with_own_sizes
 from ...prims.ops.list_functions import emit, length, new, number, op, over
 from .control import pack
 
@@ -324,7 +325,8 @@ class _ReadFromColumns(Rewriter):
                 else:
                     parts = [new.add_parameter(param.name, n.type, param.origin) for n in _nodes(arg)]
                     env[param] = _with(arg, iter(parts))
-            self.made[key] = self.filled(graph, new, env)
+            # Both graphs may come to stand in one.
+            self.made[key] = with_own_sizes(self.filled(graph, new, env))
         return self.made[key]
 
 
