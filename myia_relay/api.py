@@ -20,6 +20,7 @@ import numpy as np
 
 from .abstract.families import FieldError, Misfit
 from .abstract.types import Array, Data, List, Scalar, Type
+from .backend.native.writing import shared
 from .cache.cutting import SliceCuts
 from .cache.objects import prepare
 from .cache.programs import find
@@ -69,6 +70,7 @@ from .utils.patience import waiting
 from .utils.pickling import Remade
 from .utils.raising import for_user
 from .utils.source import Origin
+from .written_lists import direct_result
 
 CACHE_SIZE = 256  # compiled programs per decorated function; the least recently used is dropped first
 BOUND_KEPT = 32  # instances for which a method stays compiled
@@ -232,14 +234,19 @@ class Relay(Inspectable, Remade):
 
     def _directly(self, args: tuple, compiled: Compiled, result: Callable | None) -> Callable | None:
         """What calls a program with lists like these, without a look at their types first; None where that does not work."""
-        if result is None or self.taken is not None or self.static or self.options["executor"] != "native":
+        if self.taken is not None or self.static or self.options["executor"] != "native":
+            return None
+        changes = [c.position for c in compiled.program.changes]
+        if changes:
+            result = direct_result(compiled)
+        if result is None:
             return None
 
         def again(*args):
             self._hits -= 1  # it is counted where the program is found
             return self._call(args, {})
 
-        call = direct(args, self._listed, result, again)
+        call = direct(args, self._listed, result, again, changes, shared)
         if call is None:
             return None
         ints = [k for k, arg in enumerate(args) if type(arg) is int]
@@ -302,6 +309,7 @@ class Relay(Inspectable, Remade):
                         raise  # whatever the sizes
                     return self._compiled_by_sizes(args, kwargs, error, structural, key[0])
                 keep_in_file(self, args_treedefs, names, compiled, *how)
+            compiled.arguments = args_treedefs
             with self._lock:
                 self._programs[key] = compiled
                 if len(self._programs) > CACHE_SIZE:

@@ -1,9 +1,10 @@
 """Calls of programs, also of those that change their arguments in place: what they compute is written into the caller's objects.
 
 The program is given copies, or memory of its own, and returns the final values; the caller's objects change after it has ended
-(`ArgumentChange.plan`). If it raises, nothing has changed, and the Python function itself is run instead, which leaves the
-arguments and raises as CPython does: the program has no other effects then (`pipeline.refuse_effects`). Python also runs it where
-an array is read-only. Objects that the program took for different ones, and that are one, are refused.
+(`ArgumentChange.plan`); lists that are data are written by machine code (`written_lists`). If it raises, nothing has changed, and
+the Python function itself is run instead, which leaves the arguments and raises as CPython does: the program has no other effects
+then (`pipeline.refuse_effects`). Python also runs it where an array is read-only. Objects that the program took for different ones,
+and that are one, are refused.
 """
 
 from __future__ import annotations
@@ -15,11 +16,14 @@ from typing import Any
 import numpy as np
 
 from .abstract.families import Misfit
+from .backend.native.writing import shared
 from .infer.arguments.arguments import share_memory
 from .infer.engine.program import ArgumentChange
+from .infer.values.treedef import TreeDef
 from .pipeline import Compiled, assembled, finish
 from .utils.errors import SliceBeyond, TypeError_, ValueError_
 from .utils.source import Origin
+from .written_lists import put, written_lists
 
 
 def call_program(relay: Any, compiled: Compiled, leaves: list, args: tuple, kwargs: dict) -> Any:
@@ -38,6 +42,7 @@ def call_program(relay: Any, compiled: Compiled, leaves: list, args: tuple, kwar
         TypeError_: an argument cannot be written.
         Misfit: an argument does not fit its annotations.
         SliceBeyond: a slice reaches beyond its axis.
+        MemoryError: there is too little memory.
     """
     if not compiled.program.changes:
         return finish(compiled, leaves)
@@ -46,8 +51,12 @@ def call_program(relay: Any, compiled: Compiled, leaves: list, args: tuple, kwar
     given = [*args, *kwargs.values()]
     changed = {c.position: c for c in program.changes}
     names = {k: c.name for k, c in changed.items()}
+    lists = written_lists(compiled) if options["executor"] == "native" else None
+    plans = {c.position: c.plan for c in program.changes}
+    if lists is not None:
+        plans |= {c.position: plan for c, plan in zip(program.written, lists.plans, strict=True)}
     for k, change in changed.items():
-        if not _fits(given[k], change.plan):
+        if not _fits(given[k], plans[k]):
             raise TypeError_(
                 f"'{change.name}' is changed in place, and is a {type(given[k]).__name__}: give a NumPy array, a list or a dict",
                 place(),
@@ -55,9 +64,10 @@ def call_program(relay: Any, compiled: Compiled, leaves: list, args: tuple, kwar
     outside = [h.fetch(leaves) for h in program.hidden if h.make is None]
     outside += [d.place for d in program.dependencies if d.kind == "content"]
     if outside or not _stand_alone(given, program.changes[0]):
-        objects = [(names.get(k), _objects(value)) for k, value in enumerate(given)]
+        treedefs: Any = compiled.arguments or [None] * len(given)
+        objects = [(names.get(k), _objects(value, treedefs[k])) for k, value in enumerate(given)]
         _refuse_shared([*objects, *(("", _objects(value)) for value in outside)], place)
-    if not all(o.flags.writeable for k in changed for o in _written(given[k], changed[k].plan)):
+    if not all(o.flags.writeable for k in changed for o in _written(given[k], plans[k])):
         return function(*args, **kwargs)
     outcome: Any = _RAISED
     try:
@@ -67,8 +77,9 @@ def call_program(relay: Any, compiled: Compiled, leaves: list, args: tuple, kwar
         hidden = []
         for h in program.hidden:
             hidden.append(h.fetch([*own, *hidden]))
-        outcome = assembled(compiled, [*leaves, *hidden], compiled.run(*own, *hidden))
-    except (Misfit, SliceBeyond):
+        found = compiled.run(*own, *hidden) if lists is None else lists.call(given, leaves, hidden)
+        outcome = assembled(compiled, [*leaves, *hidden], found)
+    except (Misfit, SliceBeyond, MemoryError):  # at the last of which changes may have been written in part
         raise
     except Exception as error:
         if options["debug_nans"] and isinstance(error, FloatingPointError):
@@ -78,10 +89,11 @@ def call_program(relay: Any, compiled: Compiled, leaves: list, args: tuple, kwar
     written = program.written
     result, *finals = outcome if written else (outcome,)
     for change, final in zip(written, finals, strict=True):
-        target = given[change.position]
-        _write(target, final, change.plan)
+        target, plan = given[change.position], plans[change.position]
+        if plan is not None:
+            _write(target, final, plan)
         for path in change.results:
-            result = _put(result, path, target)
+            result = put(result, path, target)
     return result
 
 
@@ -94,11 +106,6 @@ def _stand_alone(given: list[Any], change: ArgumentChange) -> bool:
         return False
     target = given[change.position]
     return not isinstance(target, np.ndarray) or target.flags.forc
-
-
-def _put(result: Any, path: tuple[int, ...], value: Any) -> Any:
-    """A result in which an argument is returned, given that."""
-    return tuple(value if k == path[0] else v for k, v in enumerate(result)) if path else value
 
 
 def _fits(target: Any, plan: Any) -> bool:
@@ -123,9 +130,12 @@ def _only_lists(entries: list) -> bool:
     return {list}.issuperset(map(type, entries))
 
 
-def _objects(value: Any) -> list[Any]:
-    """The lists, dicts and arrays in a value."""
-    out, stack = [], [value]
+def _objects(value: Any, treedef: TreeDef | None = None) -> list[Any]:
+    """The lists, dicts and arrays in a value; if its treedef is known, without those that are in nothing but it."""
+    out: list[Any] = []
+    if treedef is not None and treedef.tag == "columns" and (find := shared(treedef.info)) is not None:
+        return [value, *find(value)]
+    stack = [value]
     while stack:
         top = stack.pop()
         if isinstance(top, np.ndarray):

@@ -18,6 +18,7 @@ from .abstract.structures import leaving
 from .abstract.types import Array, Data, List, Ref, Struct, tuple_of
 from .infer.arguments.arguments import python_value
 from .infer.engine.program import Program
+from .infer.values.treedef import TreeDef
 from .ir.node import Graph, Parameter
 from .ir.prim import REGISTRY, Primitive
 from .utils.compiling import compiling
@@ -60,6 +61,9 @@ class Compiled:
         returned: for each leaf of the result: an index into what `run` returns, or the argument that is handed back.
         seconds: compile time by stage.
         numbers: leaf of the result that may be an argument -> where in what `run` returns is which, or a negative number.
+        arguments: the treedefs of the arguments, once there was a call.
+        in_place: which lists of the caller's machine code writes: a `WrittenLists`, False where there are none; None if that is
+            not known yet.
     """
 
     program: Program
@@ -68,6 +72,8 @@ class Compiled:
     returned: list[tuple[str, int]]
     seconds: dict[str, float] = field(default_factory=dict)
     numbers: dict[int, int] = field(default_factory=dict)
+    arguments: Sequence[TreeDef] | None = None
+    in_place: Any = None
 
     @property
     def plain(self) -> bool:

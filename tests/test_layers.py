@@ -35,6 +35,7 @@ LAYERS = {
     "pipeline": 9,
     "cache": 10,
     "changing": 10,
+    "written_lists": 10,
     "decorated": 10,
     "inspection": 10,
     "api": 11,

@@ -68,9 +68,9 @@ def is_word(t: Type) -> bool:
     return isinstance(t, Struct) and t.cls is StringCode
 
 
-CODES: dict[str, int] = {}  # machine code looks strings up in it, so it stays the same object
-_texts: dict[int, str] = {}
-_before: dict[int, str] = {}  # what `_texts` was before it was emptied
+CODES: dict[str, int] = {}  # machine code looks strings up in it, so it stays the same object, as the next one does
+TEXTS: dict[int, str] = {}
+_before: dict[int, str] = {}  # what was in `TEXTS` before it was emptied
 constants: dict[int, str] = {0: ""}  # so 0 may stand where no string is; the strings of compiled code
 _lock = threading.Lock()
 _live: dict[int, Any] = {}  # weak references to the columns of calls, by their own identities
@@ -87,7 +87,7 @@ def intern(texts: Iterable[str]) -> None:
             continue
         digest = blake2b(text.encode("utf-8", "surrogatepass"), digest_size=8).digest()
         code = int.from_bytes(digest, "little") >> 1 if text else 0
-        known = _texts.setdefault(code, text)
+        known = TEXTS.setdefault(code, text)
         if known != text or constants.get(code, text) != text:
             raise InternalError("strings", f"the strings {known!r} and {text!r} have the same code")
         CODES[text] = code
@@ -114,7 +114,7 @@ def text_of(code: int) -> str:
 
 
 def _lookup(code: int) -> str | None:
-    for table in (_texts, constants, _before):
+    for table in (TEXTS, constants, _before):
         if code in table:
             return table[code]
     return None
@@ -130,10 +130,11 @@ def codes_of(texts: list[str]) -> np.ndarray:
 
 def held(codes: np.ndarray) -> np.ndarray:
     """A column of codes, whose strings are remembered as long as it lives."""
-    global _texts, _before
+    global _before
     if len(CODES) > MOST and not _live:
         with _lock:
-            _before, _texts = _texts, {}
+            _before = TEXTS.copy()
+            TEXTS.clear()
             CODES.clear()
     seen = weakref.ref(codes, _gone)
     _live[id(seen)] = seen
@@ -144,4 +145,4 @@ def _gone(seen: Any) -> None:
     _live.pop(id(seen), None)
 
 
-__all__ = ["CODES", "STRING", "StringCode", "codes_of", "constant", "held", "is_word", "text_of"]
+__all__ = ["CODES", "STRING", "TEXTS", "StringCode", "codes_of", "constant", "held", "is_word", "text_of"]

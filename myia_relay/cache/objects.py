@@ -1,5 +1,5 @@
-"""The machine code that reads and makes Python's objects (`abstract.reading`, `backend.native.building`), from the folder of
-programs or compiled now.
+"""The machine code that reads, makes and changes Python's objects (`abstract.reading`, `backend.native.building`, `writing`), from
+the folder of programs or compiled now.
 
 It is the same for all programs, so a process loads it once: when the first program is there that takes or returns lists. It is
 compiled where the compiler is at work anyway; without it, lists are taken apart and made by functions of CPython.
@@ -14,7 +14,7 @@ from collections.abc import Iterable
 
 from ..abstract import reading
 from ..abstract.types import List
-from ..backend.native import building, library
+from ..backend.native import building, library, writing
 from ..backend.native.elf import whole
 from ..infer.values.treedef import TreeDef
 from . import store
@@ -68,4 +68,6 @@ def _made() -> bool:
 
 def _use(code: library.Library) -> bool:
     reads = reading.use(code.address(reading.FUNCTION), code)
-    return building.use(code.address(building.FUNCTION), code.address(building.RELEASE), code) and reads
+    makes = building.use(code.address(building.FUNCTION), code.address(building.RELEASE), code)
+    writes = makes and writing.use(code.address(writing.FUNCTION), code.address(writing.SHARED), code)
+    return reads and makes and writes

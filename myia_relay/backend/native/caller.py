@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 import struct
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
@@ -30,10 +30,17 @@ FEW = 64  # pairs of arrays that are compared one by one
 
 
 class Writer:
-    """Writes the source of a caller."""
+    """Writes the source of a caller.
 
-    def __init__(self, entry: Any, into: bool):
-        self.entry, self.into = entry, into
+    Args:
+        entry: see `Entry`.
+        into: whether it writes results into arrays of the caller's, its first argument.
+        changes: leaf of the result -> what writes the list into one of the caller's (`writing`). A caller with some has as its
+            first argument, for each of them, the list and its columns, and returns None for them.
+    """
+
+    def __init__(self, entry: Any, into: bool, changes: Mapping[int, Callable] | None = None):
+        self.entry, self.into, self.changes = entry, into, changes or {}
         self.signature = entry.signature
         self.names: dict[str, Any] = {
             "main": entry.main, "pop": entry.free.pop, "push": entry.free.append, "area": entry.area, "fail": entry.fail,
@@ -46,6 +53,8 @@ class Writer:
         self.kinds: list[str] = []
         self.sizes: dict[str, str] = {}
         self.arrays: list[str] = []  # expressions of the array arguments
+        self.writes: list[str] = []  # statements that write changes
+        self.leaves = 0  # of the result that have an expression
 
     def argument(self, text: str, kind: str = "q") -> None:
         """An argument of `main`: "d" for a float, "q" for an integer."""
@@ -112,7 +121,9 @@ class Writer:
                 f"w[{end}] = at + {nbytes}",
             ]
             borrowed = ["give_frames(frames)"]
-        failed = f"return fail({{}}, ws, {every}, {'out' if self.into else 'None'})"
+        first = ["out"] if self.into else ["changed"] if self.changes else []
+        again = f"lambda *values: call({', '.join([*first, '*values'])})"
+        failed = f"return fail({{}}, ws, {every}, {again})"
         returned = "r" if "return" in signature.results else ""
         ready = len(self.lines)
         self.lines += stored
@@ -134,6 +145,9 @@ class Writer:
                 self.lines += ["r = None"] if self.into else []
         self.lines += borrowed  # what failed may still be read
         result = self.result(signature.output, iter(signature.results), returned)
+        if self.writes:
+            self.lines += [f"result = {result}", *self.writes]
+            result = "result"
         if signature.heap is not None:
             # This also happens if an argument does not fit its annotations: the heap must become available to others.
             body = ["    " + line for line in [*self.lines[ready:], f"result = {result}"]]
@@ -146,7 +160,7 @@ class Writer:
             self.lines += ["push(ws)", "return result"]
         else:
             self.lines.append(f"return {result}")
-        head = f"def call({', '.join((['out'] if self.into else []) + params)}):"
+        head = f"def call({', '.join(first + params)}):"
         source = "\n".join([head, *("    " + line for line in self.lines)]) + "\n"
         exec(compile(source, CALLER, "exec"), self.names)
         self.names["call"].source = source
@@ -300,7 +314,8 @@ class Writer:
                 return "{" + ", ".join(f"{k!r}: {p}" for k, p in zip(t.fields, parts)) + "}"
             inner = f"({''.join(p + ', ' for p in parts)})"
             return f"rebuild({self.constant(t)}, {inner})" if t.kind == "record" else inner
-        kind = next(results)
+        kind, leaf = next(results), self.leaves
+        self.leaves += 1
         if kind == "none":
             return "None"
         if kind[0] == "array":
@@ -308,6 +323,12 @@ class Writer:
         if kind[0] == "sized":
             assert isinstance(t, Array)
             return f"sized(ws[2], {kind[1]}, {kind[2]}, {self.constant(numpy_dtype(t.dtype))})"
+        if kind[0] == "list" and leaf in self.changes:
+            k = len(self.writes)
+            self.writes.append(
+                f"{self.constant(self.changes[leaf])}((changed[{2 * k}], ws[2][{kind[1]}], changed[{2 * k + 1}]))"
+            )
+            return "None"
         if kind[0] == "list":
             return f"{self.constant(list_reader(t))}(ws[2][{kind[1]}])"
         return self.number(t, returned if kind == "return" else None, kind[1] if kind != "return" else 0)

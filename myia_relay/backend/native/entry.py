@@ -145,11 +145,19 @@ class Entry:
         self.has_release = many_blocks(signature.output) and signature.checks is None
         self.kinds: list[str] = []  # types of the arguments of `main`: "d" or "q", as in `struct`
         self.own: int | None = None  # the index of the area's own address among them
-        self.call = Writer(self, into=False).function()
-        self.into = Writer(self, into=True).function()
+        self.call = self.watched(Writer(self, into=False))
+        self.into = self.watched(Writer(self, into=True))
+
+    def watched(self, writer: Writer) -> Callable:
+        """A caller; the end of the interpreter knows of it."""
+        caller = writer.function()
         if self.main is not None:
-            watch(self.call)
-            watch(self.into)
+            watch(caller)
+        return caller
+
+    def changing(self, changes: dict[int, Callable]) -> Callable:
+        """A caller that writes lists of the result into lists of the caller's; see `Writer`."""
+        return self.watched(Writer(self, False, changes))
 
     def area(self, size: int) -> tuple:
         """A new state area with an arena of at least `size` bytes.
@@ -219,8 +227,8 @@ class Entry:
             area[6][2 * len(self.kinds)] = NONE
         self.free.append(area)
 
-    def fail(self, status: Any, area: tuple, values: tuple, out: Any) -> Any:
-        """Act on the status of a call that did not succeed.
+    def fail(self, status: Any, area: tuple, values: tuple, again: Callable) -> Any:
+        """Act on the status of a call that did not succeed; `again` makes the call with other values.
 
         Raises:
             MemoryError: the program ran out of memory.
@@ -229,7 +237,7 @@ class Entry:
         """
         if status == LAYOUT:
             self.release(area)
-            return self._convert(values, out)
+            return self._convert(values, again)
         if status == INTERRUPTED:  # this area's server may have ended with it
             self.leave(area)
             raise self.waiting.pop(area[0], None) or KeyboardInterrupt
@@ -269,7 +277,7 @@ class Entry:
         """
         raise InternalError("native", "a native program refused its arguments")
 
-    def _convert(self, values: tuple, out: Any) -> Any:
+    def _convert(self, values: tuple, again: Callable) -> Any:
         """Call again with arrays as the program needs them: the slow path for strided, foreign or foreign-endian arrays.
 
         Raises:
@@ -282,7 +290,7 @@ class Entry:
             bind_symbols(self.signature.params, good)
         if all(a is b for a, b in zip(good, values)):
             raise TypeError_("the arguments do not fit the compiled program")
-        return self.call(*good) if out is None else self.into(out, *good)
+        return again(*good)
 
     # Requests of native code.
 

@@ -282,16 +282,16 @@ def _of_records(lowering: Any, node: Apply) -> None:
     columns = [Handle(lowering, lowering.value(a), a.type) for a in node.args]
     count = columns[0].get(LENGTH)
     new, block = made(lowering, count, node.type), lowering.block
-    parts = [
-        (t, offset)
-        for t, offset in zip(new.layout.types, new.layout.offsets, strict=True)
-        if not isinstance(t, NoneT | Undefined)
-    ]
+
+    def kept(list_: Handle) -> list[tuple[Any, Any]]:
+        leaves = zip(list_.layout.types, list_.layout.offsets, strict=True)
+        return [(t, offset) for t, offset in leaves if not isinstance(t, NoneT | Undefined)]
+
     with block.loop(count) as i:
-        place, at = new.entry(i), iter(parts)
+        place, at = new.entry(i), iter(kept(new))
         for column in columns:
             source = column.entry(i)
-            for t, offset in zip(column.layout.types, column.layout.offsets, strict=True):
+            for t, offset in kept(column):
                 _, to = next(at)
                 _copy_leaf(lowering, t, plus(place, lowering.b.dim(to)), plus(source, lowering.b.dim(offset)))
     new.set(LENGTH, count)

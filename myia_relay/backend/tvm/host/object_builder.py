@@ -14,9 +14,11 @@ from ...native.blocks import HEADER, LENGTH, NEXT
 from ...native.building import (
     AS_INT,
     BOOLS,
+    CALL,
     DICT,
     DROP,
     FALSE,
+    FIND,
     FIXED,
     FREE,
     FUNCTION,
@@ -24,6 +26,7 @@ from ...native.building import (
     HEAD,
     INTS,
     LIST,
+    LOOKUP,
     NAMED,
     NEW_DICT,
     NEW_FLOAT,
@@ -37,8 +40,11 @@ from ...native.building import (
     PARTS,
     PUT,
     RELEASE,
+    TABLE,
+    TEXT,
     TRUE,
     TUPLE,
+    UNION,
     WORDS,
 )
 
@@ -108,6 +114,8 @@ entry:{word("kind", "%node", 0)}
     i64 {INTS}, label %whole
     i64 {BOOLS}, label %truth
     i64 {NOTHING}, label %nothing
+    i64 {TEXT}, label %text
+    i64 {UNION}, label %union
     i64 {LIST}, label %list
     i64 {TUPLE}, label %parts
     i64 {NAMED}, label %parts
@@ -134,6 +142,35 @@ shared:
   %object = phi ptr [ %bool, %truth ], [ %none, %nothing ]{word("get", "%words", GET, "ptr")}
   call void %get(ptr %object)
   ret ptr %object
+text:
+  %code = load i64, ptr %from{word("new.code", "%words", NEW_INT, "ptr")}{word("find", "%words", FIND, "ptr")}
+  {word("table", "%words", TABLE, "ptr")}{word("text.get", "%words", GET, "ptr")}{word("text.drop", "%words", DROP, "ptr")}
+  %key = call ptr %new.code(i64 %code)
+  %keyless = icmp eq ptr %key, null
+  br i1 %keyless, label %bad, label %text.find
+text.find:
+  %known = call ptr %find(ptr %table, ptr %key)
+  %unknown = icmp eq ptr %known, null
+  br i1 %unknown, label %text.ask, label %text.known
+text.known:
+  call void %text.drop(ptr %key)
+  call void %text.get(ptr %known)
+  ret ptr %known
+text.ask:{word("ask", "%words", CALL, "ptr")}{word("lookup", "%words", LOOKUP, "ptr")}
+  %asked = call ptr %ask(ptr %lookup, ptr %key)
+  call void %text.drop(ptr %key)
+  ret ptr %asked
+union:{word("union.offset", "%node", PARTS + 1)}
+  %which.at = getelementptr i8, ptr %from, i64 %union.offset
+  %which = load i64, ptr %which.at
+  %which.words = mul i64 %which, {PART}
+  %option.place = add i64 %which.words, {PARTS + PART}
+  %option.entry = getelementptr i64, ptr %node, i64 %option.place{word("option.offset", "%option.entry", 1)}
+  {word("option.child", "%option.entry", 2)}
+  %option.from = getelementptr i8, ptr %from, i64 %option.offset
+  %option.node = getelementptr i64, ptr %node, i64 %option.child
+  %option = call ptr @value(ptr %words, ptr %option.node, ptr %option.from)
+  ret ptr %option
 list:
   %block = load ptr, ptr %from
   %inner = call ptr @list(ptr %words, ptr %node, ptr %block)
