@@ -11,6 +11,7 @@ NAMES = {
     "resnet_mnist": "the accuracy of a small ResNet with batch norm after three epochs",
     "compile": "what compiling costs, stage by stage, for programs of growing size",
     "containers": "what compiling costs for containers of 10 to 10,000 entries, as arguments and inside of programs",
+    "lists": "lists of everything as arguments, of 10 to 100,000 entries, beside CPython and Numba's typed lists",
     "calls": "what a warm call costs over the kernel itself",
     "derivatives": "gradients over objectives over C, a Jacobian beside JAX, compile times",
     "language": "loops, recursion, trees and elements of arrays, beside CPython, C and Numba",

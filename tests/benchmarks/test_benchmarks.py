@@ -267,3 +267,13 @@ def test_containers(tmp_path):
     assert done.returncode == 0, done.stdout + done.stderr
     assert set(json.loads(figures.read_text("utf-8"))["pairs"]) == {"3", "5"}
     assert "list of tuples" in done.stdout and plot.stat().st_size > 1000
+
+
+def test_lists(tmp_path):
+    figures = tmp_path / "lists.json"
+    done = run(
+        "lists", "--only", "pairs,ragged", "--lengths", "3,20", "--rounds", "1", "--no-numba", "--json", str(figures)
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    found = json.loads(figures.read_text("utf-8"))["kinds"]
+    assert all(found[kind][n]["loop/cpython"] > 0 for kind in ("pairs", "ragged") for n in ("3", "20"))

@@ -17,7 +17,7 @@ from typing import Any, TypeGuard
 
 from ...abstract.dims import DimLike, is_run_time, known_size
 from ...abstract.types import Array, Data, Leaf, Scalar, Type, is_static_shape, numpy_dtype
-from ...ir.axes import is_pointwise, relation_of
+from ...ir.axes import Relation, is_pointwise, relation_of
 from ...ir.node import Apply, Constant, Graph, Node, applied
 from ...ir.prim import Primitive, update_of
 from ...ir.updates import reads_same_part
@@ -111,6 +111,7 @@ class Fusion:
         updates: an update -> itself and the updates of parts that it consists of, outermost first.
         epilogues: a root -> the opaque application whose kernel computes it, from its own result.
         again: what is computed in a kernel of the forward pass and once more in one of the backward pass.
+        operands: application -> its relation, and at which places it has each of its operands.
     """
 
     role: dict[Node, str] = field(default_factory=dict)
@@ -122,6 +123,17 @@ class Fusion:
     updates: dict[Node, tuple[Apply, ...]] = field(default_factory=dict)
     epilogues: dict[Node, Apply] = field(default_factory=dict)
     again: set[Node] = field(default_factory=set)
+    operands: dict[Node, tuple[Relation | None, dict[Node, list[int]]]] = field(default_factory=dict)
+
+    def of_operands(self, user: Apply) -> tuple[Relation | None, dict[Node, list[int]]]:
+        """The relation of an application and the places of its operands; once for all of them, which may be thousands."""
+        known = self.operands.get(user)
+        if known is None:
+            places: dict[Node, list[int]] = {}
+            for k, a in enumerate(user.args):
+                places.setdefault(a, []).append(k)
+            known = self.operands[user] = relation_of(user), places
+        return known
 
     def index(self, *path: object) -> int:
         """The number of an index that is calculated from another."""
@@ -242,7 +254,7 @@ def _place(node: Apply, out: Fusion, depth: dict, position: dict) -> None:
         kernel = out.kernel[user]
         if kernel not in kernels:
             kernels.append(kernel)
-        repeated |= _repeats(node, user)
+        repeated |= _repeats(node, user, out)
     free = depth[node] == 0 and all(_is_constant_like(a) for a in node.args)
     indices: frozenset[int] = frozenset() if memory else _indices(node, users, out)
     memory |= not free and any(out.size[k] >= GROUP_LIMIT for k in kernels)
@@ -343,8 +355,7 @@ def _indices(node: Apply, users: list, out: Fusion) -> frozenset[int]:
         elif is_pointwise(user.fn.axes) or user.fn.name == "reshape":
             found |= at if user.type.shape == node.type.shape else {out.index(i, node.type.shape) for i in at}
         else:
-            places = [k for k, a in enumerate(user.args) if a is node]
-            found |= {out.index(i, user, k) for i in at for k in places}
+            found |= {out.index(i, user, k) for i in at for k in out.of_operands(user)[1][node]}
         if len(found) > INDICES:
             break
     return frozenset(found)
@@ -365,7 +376,7 @@ def _one_array(node: Apply) -> bool:
     return sum(1 for a in node.args if isinstance(a.type, Array) and a.type.shape == node.type.shape) <= 1
 
 
-def _repeats(node: Apply, user: Apply) -> bool:
+def _repeats(node: Apply, user: Apply, out: Fusion) -> bool:
     """Whether a kernel of `user` needs each element of `node` more than once because it has no loop of exactly its shape."""
-    relation = relation_of(user)
-    return relation is not None and any(relation.repeats(k) for k, a in enumerate(user.args) if a is node)
+    relation, places = out.of_operands(user)
+    return relation is not None and any(map(relation.repeats, places[node]))

@@ -6,7 +6,7 @@ for every x, x + 0 is not (-0 + 0 is +0), and x + (-0) is again.
 
 from __future__ import annotations
 
-from ...abstract.dims import known_size
+from ...abstract.dims import known_size, product
 from ...abstract.types import INT, Array, Scalar, Struct
 from ...ir.build import Builder, Var, as_type
 from ...ir.node import Apply, Constant, Node, applies
@@ -243,7 +243,35 @@ def _reshape_plus_zero(m: Match):
     return out + out.const(0) if out.type.is_float else out
 
 
+def _flattened_otherwise(m: Match) -> bool:
+    """Whether an array is flattened to a size that has another name than its own: one that a check found equal."""
+    x, flat = m["x"], m.args[0]
+    while not applies(flat, "reshape"):
+        flat = flat.args[0]
+    return isinstance(x.type, Array) and len(flat.type.shape) == 1 and flat.type.shape != (product(x.shape),)
+
+
+def _flat(x: Var) -> Var:
+    return x if x.ndim == 1 else reshape(x, shape=(product(x.shape),))
+
+
+def _own_nonzero(m: Match):
+    return REGISTRY["flat_nonzero"](_flat(m["x"]), size=m.attrs["size"])
+
+
+def _own_count(m: Match):
+    return reduce_sum(cast(_flat(m["x"]), **m.inner(0)), **m.attrs)
+
+
 SHAPES = (
+    Rule(
+        "own_nonzero", Op("flat_nonzero", Op("reshape", X)), _own_nonzero,
+        "the positions that a mask selects of several arrays are listed once", _flattened_otherwise,
+    ),
+    Rule(
+        "own_count", Op("reduce_sum", Op("cast", Op("reshape", X))), _own_count, "and counted once",
+        lambda m: _flattened_otherwise(m) and m["x"].dtype == "bool" and isinstance(m.type, Scalar) and not m.type.is_float,
+    ),
     Rule("drop_transpose", Op("transpose", X), X, "transpose by the identity", _identity),
     Rule("join_transpose", Op("transpose", Op("transpose", X)), _compose, "(x^p)^q = x^(p q)"),
     Rule("reshape_transpose", Op("transpose", X), _plain_reshape, "it moves only axes of size 1", _unit_transpose),

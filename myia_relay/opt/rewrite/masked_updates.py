@@ -124,11 +124,12 @@ def _entry(value: Node | None, body: Graph) -> int | None:
 
 
 def _wrapped(at: Node) -> Node | None:
-    """The position of which negative numbers count from the end: `where(k < 0, k + n, k)`."""
-    test, other, own = at.args  # type: ignore[attr-defined]
-    wraps = applies(test, "lt") and test.args[0] is own and applies(other, "add") and other.args[0] is own
-    zero = wraps and isinstance(test.args[1], Constant) and test.args[1].value == 0
-    return own if zero and isinstance(other.args[1], Constant) else None
+    """The position of which negative numbers count from the end, `where(k < 0, k + n, k)`; those of a mask are never negative."""
+    test, _, own = at.args  # type: ignore[attr-defined]
+    zero = (
+        applies(test, "lt") and test.args[0] is own and isinstance(test.args[1], Constant) and test.args[1].value == 0
+    )
+    return own if zero else None
 
 
 def _operations(values: Node, positions: Node, shape: tuple) -> list[Apply] | None:

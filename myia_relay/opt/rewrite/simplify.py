@@ -18,7 +18,7 @@ import numpy as np
 
 from ...abstract.types import Array, Struct, Tape, Type, leaves
 from ...ir.build import Builder, fold
-from ...ir.node import Apply, Constant, Graph, Node
+from ...ir.node import Apply, Constant, Graph, Node, Parameter, applies
 from ...ir.prim import Primitive
 from ...ir.rewrite import Effects, Env, Rewriter, drop_dead, inline, inner_graphs, lookup
 from ...utils.source import Origin
@@ -28,6 +28,10 @@ from .rules import Table
 
 COMMUTATIVE = ("add", "mul")
 """x + y and y + x are the same float."""
+
+OPEN_LIMIT = (
+    4  # times as long may functions of arrays be whose sizes are known at the calls alone, and are inlined still
+)
 
 
 def freeze(value: Any) -> Any:
@@ -321,7 +325,15 @@ class _Walk(Rewriter):
             return False
         if before in before.settled.get(self.mark, ()):  # it calls itself, and was not looked at again
             return False
-        return self.calls.get(before, 0) == 1 or not larger(graph, limit)
+        return self.calls.get(before, 0) == 1 or not larger(graph, OPEN_LIMIT * limit if opens_sizes(graph) else limit)
+
+
+def opens_sizes(graph: Graph) -> bool:
+    """Whether a function is given arrays of which it does not know the sizes: as lists of their numbers, of which it makes arrays.
+
+    Only in the place of the call is it known that sizes are the same, and that nothing needs to be copied or checked.
+    """
+    return any(applies(n, "list_to_array") and isinstance(n.args[0], Parameter) for n in graph.nodes)
 
 
 def larger(graph: Graph, limit: int) -> bool:

@@ -106,3 +106,49 @@ def test_derivatives(executor):
 
     x, w = np.array([0.0, 4.0, -1.0, 0.25]), np.arange(1.0, 5.0)
     np.testing.assert_allclose(relay(executor=executor)(slope)(x, w), [1.0, 0.5, 1.0, 4.0])
+
+
+def twice(n: int, k: int):
+    x, y = np.linspace(-1.0, 3.0, n), np.linspace(0.0, 1.0, n)
+    for _ in range(k):
+        x[x < 2.0] = x[x < 2.0] ** 2 + y[x < 2.0]
+        y[x < 0.5] = 0.5 * y[x < 0.5]
+    return x, y
+
+
+def of_complex_numbers(n: int, k: int):
+    c = np.linspace(-2.0, 0.5, n) + np.linspace(-1.0, 1.0, k)[:, None] * 1j
+    z = np.zeros(c.shape, complex)
+    for _ in range(k):
+        m = abs(z) < 2.0
+        z[m] = z[m] ** 2 + c[m]
+    return z.real, z.imag
+
+
+def compressed(n: int, k: int):
+    at, c = np.arange(n), np.linspace(-2.0, 0.5, n) + 0.25j
+    z, steps = np.zeros(n, complex), np.zeros(n, int)
+    for i in range(k):
+        z = z * z + c
+        out = abs(z) > 2.0
+        steps[at[out]] = i + 1
+        z, c, at = z[~out], c[~out], at[~out]
+    return steps
+
+
+@pytest.mark.parametrize("executor", EXECUTORS)
+@pytest.mark.parametrize("f", (twice, of_complex_numbers, compressed), ids=lambda f: f.__name__)
+def test_sizes_that_values_decide(f, executor):
+    for n, k in ((7, 4), (0, 3), (30, 12)):
+        for got, expected in zip(relay(executor=executor)(f)(n, k), f(n, k), strict=True):
+            np.testing.assert_allclose(got, expected, rtol=1e-12)
+
+
+@pytest.mark.parametrize(
+    "f, lists", ((twice, 0), (of_complex_numbers, 0), (compressed, 2)), ids=lambda f: getattr(f, "__name__", "")
+)
+def test_positions_are_listed_once(f, lists):
+    """Helpers that are given arrays of sizes of their own are inlined, and sizes that a check found equal are one."""
+    graph = plan_memory(relay(f).ir(7, 4, stage="optimized").graph)
+    names = [getattr(n.fn, "name", "") for g in all_graphs(graph) for n in g.nodes]
+    assert names.count("flat_nonzero") == lists

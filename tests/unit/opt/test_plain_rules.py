@@ -19,7 +19,14 @@ NUMBERS = [(FLOAT,), (F32,), (INT,), (V,), (Array("int32", (4,)),)]
 FLOATS = [(FLOAT,), (F32,), (V,)]
 PAIRS = [(FLOAT, FLOAT), (V, V), (M, V)]
 TRUTHS = [(BOOL,), (FLAGS,)]
-OTHERS = {"cancel_list_from_array", "drop_determinant", "drop_stop_gradient", "length_of_array"}
+OTHERS = {
+    "cancel_list_from_array",
+    "drop_determinant",
+    "drop_stop_gradient",
+    "length_of_array",
+    "own_count",
+    "own_nonzero",
+}
 
 
 def op(name, *args):
