@@ -213,6 +213,18 @@ def count_up(rows):
             rows[i][j] += 1
 
 
+def add_above(rows):
+    for i in range(1, len(rows)):
+        row, above = rows[i], rows[i - 1]
+        for j in range(len(above)):
+            row[j] += above[j] + rows[0][0] + sum(rows[i])
+
+
+def add_within(boxes):
+    for i in range(1, len(boxes)):
+        boxes[i]["rows"][1][0] += boxes[i - 1]["rows"][1][0] + sum(boxes[i]["rows"][1])
+
+
 def grow(rows):
     rows[0].append(9)
     rows.append([7])
@@ -232,6 +244,8 @@ def replace_pairs(pairs):
 
 CHANGES = {
     "count_up": (count_up, lambda n: [[k] * k for k in range(n)]),
+    "add_above": (add_above, lambda n: [[k] * (k + 2) for k in range(n)]),
+    "add_within": (add_within, lambda n: [{"rows": [[k], [k, k]]} for k in range(n)]),
     "grow": (grow, lambda n: [[k] for k in range(n)]),
     "settle": (settle, lambda n: [{"cash": float(k), "age": k} for k in range(n)]),
     "replace_pairs": (replace_pairs, lambda n: [(k, k + 1) for k in range(n)]),

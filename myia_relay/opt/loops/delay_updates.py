@@ -8,6 +8,11 @@ state after it has computed the new ones. The applications of a graph are theref
 effects allow, so that updates wait: the next application is always the first, in program order, that is ready and does
 not have to wait.
 
+The same with lists: an entry is taken out of a list before it is changed (`rows[i][j] += rows[k][j]`), and an empty one put in its
+place. That waits for what reads the list in between, which would otherwise be copied:
+
+    rest = list_set(rows, i, []); a = list_get(rows, k)    =>    a = list_get(rows, k); rest = list_set(rows, i, [])
+
 Input: a closed typed graph without transforms. Output: the same applications in another order.
 """
 
@@ -19,7 +24,7 @@ from dataclasses import dataclass
 
 from ...abstract.types import Data, List, Tape, holds
 from ...ir.build import Builder
-from ...ir.node import Apply, Graph, Node
+from ...ir.node import Apply, Graph, Node, applies
 from ...ir.prim import update_of
 from ...ir.rewrite import Effects, Rewriter, lookup
 from ...ir.walk import users
@@ -44,7 +49,7 @@ class _Delay(Rewriter):
         self.effects = Effects()
 
     def build(self, graph: Graph) -> Graph:
-        nodes = ordered(graph, self.effects)
+        nodes = taken_late(list(ordered(graph, self.effects)))
         attrs = {node: self.inner(node) for node in graph.nodes}
         self.changed |= nodes != graph.nodes
         new, env = self.interface(graph)
@@ -70,6 +75,39 @@ def ordered(graph: Graph, effects: Effects) -> list[Apply]:
     if not behind:
         return graph.nodes
     return _scheduled(graph, position, behind, effects)
+
+
+def taken_late(nodes: list[Apply]) -> list[Apply]:
+    """The applications of a graph, where entries are taken out of lists after reads of these lists."""
+    gets: dict[Node, set[Node]] = {}
+    for node in nodes:
+        if applies(node, "list_get"):
+            gets.setdefault(node.args[0], set()).add(node)
+    for k in reversed([k for k, node in enumerate(nodes) if _takes(node)]):
+        whole = nodes[k].args[0]
+        takes, entries, last = {nodes[k]}, set(gets.get(whole, ())), k
+        for at, node in enumerate(nodes[k + 1 :], k + 1):
+            args = set(node.args)
+            if takes & args:
+                break
+            if _takes(node) and node.args[0] in entries:  # an entry of the entry is taken
+                takes.add(node)
+                entries |= gets.get(node.args[0], set())
+            elif entries & args and not applies(node, *_READS):
+                break
+            elif whole in args:
+                last = at
+        between = nodes[k : last + 1]
+        nodes[k : last + 1] = [n for n in between if n not in takes] + [n for n in between if n in takes]
+    return nodes
+
+
+_READS = ("list_get", "list_len", "get_item")
+
+
+def _takes(node: Node) -> bool:
+    """Whether an application puts an empty list where an entry of a list was."""
+    return applies(node, "list_set") and applies(node.args[2], "list_new") and not node.args[2].args
 
 
 def readers(array: Node, users: dict[Node, list[Apply]]) -> Iterator[Apply]:

@@ -8,7 +8,7 @@ from myia_relay import grad, relay
 from myia_relay.abstract.types import FLOAT, INT, Array, List
 from myia_relay.ir.node import applied
 from myia_relay.ir.rewrite import Effects
-from myia_relay.opt.loops.delay_updates import DelayUpdates, ordered
+from myia_relay.opt.loops.delay_updates import DelayUpdates, ordered, taken_late
 from tests.slopes import slopes
 from tests.unit.backend.native_util import P, emit, graph
 
@@ -171,3 +171,15 @@ def test_a_state_of_rows_is_changed_in_place_though_its_old_rows_are_kept():
         depth = len(lines[k]) - len(lines[k].lstrip())
         body = itertools.takewhile(lambda line, depth=depth: len(line) - len(line.lstrip()) > depth, lines[k + 1 :])
         assert not any("memmove" in line for line in body)
+
+
+def test_an_entry_is_taken_out_of_a_list_after_reads_of_the_list():
+    def body(rows, i, k, v):
+        row = P.list_get(rows, i)
+        rest = P.list_set(rows, i, emit(rows, "list_new", elem=FLOAT))
+        new = P.add(v, P.list_get(P.list_get(rows, k), i))
+        return P.list_set(rest, i, P.list_set(row, k, new))
+
+    g = graph([List(List(FLOAT)), INT, INT, FLOAT], body)
+    wanted = ["list_get", "list_new", "list_get", "list_set", "list_get", "add", "list_set", "list_set"]
+    assert [applied(n) for n in taken_late(list(g.nodes))] == wanted
