@@ -13,7 +13,7 @@ import functools
 from collections.abc import Callable, Iterable
 from typing import Any
 
-from .types import NoneT, Struct, Type, Undefined
+from .types import NoneT, Struct, Type, Undefined, is_array_entry
 
 
 @functools.lru_cache(maxsize=1024)
@@ -24,10 +24,10 @@ def assembler(t: Type) -> Callable[[Iterable], list]:
         t: their type.
 
     Returns:
-        `rows -> values`, in which a row is the tuple of the leaves of one value, without those that are None. Of a type that is a
-        leaf itself, `rows` are its values.
+        `rows -> values`, in which a row is the tuple of the leaves of one value, without those that are None; an array is a leaf.
+        Of a type that is a leaf itself, `rows` are its values.
     """
-    if not isinstance(t, Struct):
+    if not isinstance(t, Struct) or is_array_entry(t):
         return list
     writer = _Writer()
     body = writer.value(t)
@@ -56,14 +56,12 @@ class _Writer:
     def value(self, t: Type) -> str:
         if isinstance(t, NoneT | Undefined):
             return "None"
-        if not isinstance(t, Struct):
+        if not isinstance(t, Struct) or is_array_entry(t):
             self.count += 1
             return f"v{self.count - 1}"
         parts = [self.value(e) for e in t.elems]
         if t.kind == "union":
             return f"({', '.join(parts[1:])},)[{parts[0]}]"
-        if t.kind == "array":  # whose elements are an array already
-            return f"{parts[0]}.reshape(({', '.join(parts[1:])}))" if len(parts) > 1 else parts[0]
         if t.kind == "list":
             return f"[{', '.join(parts)}]"
         if t.kind == "dict":

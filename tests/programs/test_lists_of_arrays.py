@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
@@ -20,6 +21,16 @@ MANY = 18  # more entries than a list of arrays has that is structure
 class Layer(NamedTuple):
     weights: np.ndarray
     scale: float
+
+
+@dataclass(frozen=True)
+class Pair:
+    left: dict
+    right: tuple
+
+
+def two(k):
+    return {"a": None if k % 2 else k, "b": 0.5 if k % 3 else None}
 
 
 def vectors(count=MANY, more=0):
@@ -132,7 +143,15 @@ def recursive(xs, k):
     return [] if k == len(xs) else [xs[k] * k] + recursive(xs, k + 1)
 
 
+def with_none(rows):
+    n = 0
+    for row in rows[1:]:
+        n += row["u"].shape[1]
+    return n, [(i, row["v"].right) for i, row in enumerate(rows)]
+
+
 READING = {
+    "with none": (with_none, lambda n: ([{"u": np.ones((2, k % 3)), "v": Pair(two(k), (True, k))} for k in range(n)],)),
     "joined": (joined, lambda n: (vectors(n), matrices(n), [np.full(3, k) for k in range(n)])),
     "indexed": (indexed, lambda n: (vectors(n), 7)),
     "shrinking": (shrinking, lambda n: (vectors(n),)),

@@ -1,4 +1,4 @@
-"""Random programs over lists of records, rows, tuples, dicts and strings to any depth: values, types, arguments after the call.
+"""Random programs over lists of records, rows, tuples, dicts, strings and arrays to any depth: values, types, arguments afterwards.
 
 A program gets a list of a random type, goes over it, reads, compares, collects and changes what is in it. CPython says what it
 returns or raises and what has become of its argument. Programs without changes are differentiated, and compared with differences.
@@ -15,6 +15,7 @@ import sys
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
+import numpy as np
 import pytest
 
 from myia_relay import CompileError, grad, relay
@@ -36,16 +37,20 @@ class Record:
 LEAVES = ("int", "float", "bool", "str")
 OPTIONAL = ("int | None", "float | None", "str | None")  # not in what is differentiated
 WORDS = ("", "a", "b", "a longer one", "\u20ac")
+ARRAYS = (("array", "float64", 1), ("array", "float64", 2), ("array", "int64", 1), ("array", "float32", 1))
 FIELDS = {"dict": ("u", "v", "w"), "Named": ("first", "second"), "Record": ("left", "right")}
 EXECUTORS = ("interpreter", "python", "native")
 
 
-# --- types and values: ("list", t), ("tuple", t, ...), ("dict", t, ...), ("Named", t, t), ("Record", t, t), or a leaf ---
+# --- types and values: ("list", t), ("tuple", t, ...), ("dict", t, ...), ("Named", t, t), ("Record", t, t),
+# ("array", dtype, axes), or a leaf ---
 
 
 def random_type(rng: random.Random, depth: int, optional: bool = True) -> Any:
     if optional and rng.random() < 0.1:
         return rng.choice(OPTIONAL)
+    if rng.random() < 0.12:
+        return rng.choice(ARRAYS)
     kind = rng.choice((*LEAVES, "float", "int", "list", "tuple", "dict", "Named", "Record"))
     if kind in LEAVES or not depth:
         return kind if kind in LEAVES else rng.choice(LEAVES)
@@ -67,6 +72,9 @@ def random_value(rng: random.Random, t: Any) -> Any:
     if t in OPTIONAL:
         return None if rng.random() < 0.4 else random_value(rng, t.split()[0])
     kind, *parts = t
+    if kind == "array":
+        shape = [rng.randrange(4) for _ in range(parts[1])]
+        return np.array([rng.choice((0, 1, -1, 2, 5)) for _ in range(math.prod(shape))], parts[0]).reshape(shape)
     if kind == "list":
         return [random_value(rng, parts[0]) for _ in range(rng.randrange(4))]
     values = [random_value(rng, p) for p in parts]
@@ -81,13 +89,18 @@ def random_value(rng: random.Random, t: Any) -> Any:
 def access(t: Any, place: str) -> list[tuple[str, Any]]:
     """The parts of a value of a type that are always there: expression and type."""
     out = [(place, t)]
-    if isinstance(t, tuple) and t[0] != "list":
+    if isinstance(t, tuple) and t[0] not in ("list", "array"):
         for k, part in enumerate(t[1:]):
             step = (
                 f"[{k}]" if t[0] == "tuple" else f"[{FIELDS['dict'][k]!r}]" if t[0] == "dict" else f".{FIELDS[t[0]][k]}"
             )
             out += access(part, place + step)
     return out
+
+
+def has_arrays(t: Any) -> bool:
+    """Whether there are arrays in values of a type."""
+    return isinstance(t, tuple) and (t[0] == "array" or any(map(has_arrays, t[1:])))
 
 
 class Program:
@@ -111,6 +124,9 @@ class Program:
             return f"(1 if {at} is None else 2 if {at} == 'a' else 3)"
         if part == "str":
             return f"(3 if {at} == {self.rng.choice(WORDS)!r} else 0)"
+        if part[0] == "array":
+            first = f"({at}[0] if len({at}) > 0 else 5)" if part[2] == 1 else f"{at}.shape[1]"
+            return self.rng.choice([f"len({at})", f"{at}.sum()", f"float(np.sum({at} * {at}))", first])
         if part[0] != "list":
             return self.number(place, t, deep) if deep else "1"
         inner = part[1]
@@ -137,7 +153,7 @@ class Program:
         if isinstance(part, tuple):
             return (
                 f"{at} == xs[-1]{at[1:]}"
-                if place == "e" and self.rng.random() < 0.3
+                if place == "e" and not has_arrays(part) and self.rng.random() < 0.3
                 else f"{self.number(place, t)} > 1"
             )
         return f"{at} {self.rng.choice(['>', '<=', '==', '!='])} {self.rng.choice(['1', '0.5', 'k'])}"
@@ -163,7 +179,21 @@ class Program:
         return ["n += 1"]
 
     def literal(self, t: Any) -> str:
-        return repr(random_value(self.rng, t))
+        return self.shown(random_value(self.rng, t))
+
+    def shown(self, value: Any) -> str:
+        """The expression of a value."""
+        if isinstance(value, np.ndarray):
+            return f"np.array({value.ravel().tolist()}, np.{value.dtype}).reshape({value.shape})"
+        if isinstance(value, dict):
+            return "{" + ", ".join(f"{k!r}: {self.shown(v)}" for k, v in value.items()) + "}"
+        if isinstance(value, Record):
+            return f"Record({self.shown(value.left)}, {self.shown(value.right)})"
+        if isinstance(value, Named):
+            return f"Named({self.shown(value.first)}, {self.shown(value.second)})"
+        if isinstance(value, tuple):
+            return f"({''.join(self.shown(v) + ', ' for v in value)})"
+        return f"[{', '.join(map(self.shown, value))}]" if isinstance(value, list) else repr(value)
 
     def change(self) -> list[str]:
         """A change of the argument."""
@@ -176,6 +206,10 @@ class Program:
                 found.append(f"{at}[{FIELDS['dict'][k]!r}] = {self.literal(part[k + 1])}")
                 if part[k + 1] in ("int", "float"):
                     found.append(f"{at}[{FIELDS['dict'][k]!r}] += 1")
+            if part[0] == "array":
+                found += [f"{at}[:] = 3", f"{at}[:1] += 1"]
+                if at == "e" or at.endswith("']"):
+                    found.append(f"{at} *= 2")
             if part[0] == "list":
                 found.append(f"{at}.append({self.literal(part[1])})")
                 if part[1] in ("int", "float"):
@@ -190,7 +224,7 @@ class Program:
             f"max(xs, key=lambda e: {self.number('e', self.t)})",
             f"sorted(xs, key=lambda e: {self.number('e', self.t)})",
             "xs[1:]",
-            "xs[0] in xs[1:]",
+            "xs[0] in xs[1:]" if not has_arrays(self.t) else "len(xs)",
             "xs",
             f"any({self.condition('e', self.t)} for e in xs)",
             f"[[{self.number('e', self.t)}, k] for e in xs]",
@@ -237,10 +271,11 @@ def judge(seed: int, executor: str = "interpreter") -> str:
     rng = random.Random(seed)
     t = random_type(rng, 3)
     text = Program(rng, t, False).text()
-    function = function_of(text, f"<containers {seed}>", {"Named": Named, "Record": Record})
+    function = function_of(text, f"<containers {seed}>", {"Named": Named, "Record": Record, "np": np})
     compiled = relay(function, executor=executor)
     verdict = "same"
-    for size in (rng.randrange(1, 4), rng.randrange(2, 7)):
+    sizes = [rng.randrange(1, 4), rng.randrange(2, 7), *([rng.randrange(17, 20)] if has_arrays(t) else [])]
+    for size in sizes:
         xs, k = [random_value(rng, t) for _ in range(size)], rng.randrange(2)
         want = outcome(function, copy.deepcopy(xs), k)
         got = outcome(compiled, copy.deepcopy(xs), k)
@@ -253,6 +288,8 @@ def judge(seed: int, executor: str = "interpreter") -> str:
 
 def floats(value: Any) -> list[float]:
     """The floats in a value, in order."""
+    if isinstance(value, np.ndarray):
+        return value.ravel().tolist() if value.dtype == np.float64 else []
     if isinstance(value, float):
         return [value]
     if isinstance(value, dict):
@@ -264,6 +301,10 @@ def floats(value: Any) -> list[float]:
 
 def moved(value: Any, steps) -> Any:
     """A value of which the floats have moved."""
+    if isinstance(value, np.ndarray):
+        if value.dtype != np.float64:
+            return value
+        return np.array([moved(v, steps) for v in value.ravel().tolist()], value.dtype).reshape(value.shape)
     if isinstance(value, float):
         return value + next(steps)
     if isinstance(value, dict):
@@ -280,8 +321,9 @@ def judge_gradient(seed: int, executor: str = "interpreter") -> str:
     rng = random.Random(seed)
     t = random_type(rng, 3, False)
     text = Program(rng, t, True).text()
-    function = function_of(text, f"<containers {seed}>", {"Named": Named, "Record": Record})
-    xs, k = [random_value(rng, t) for _ in range(rng.randrange(1, 5))], rng.randrange(2)
+    function = function_of(text, f"<containers {seed}>", {"Named": Named, "Record": Record, "np": np})
+    most = rng.choice((4, 19)) if has_arrays(t) else 4
+    xs, k = [random_value(rng, t) for _ in range(rng.randrange(most - 3, most + 1))], rng.randrange(2)
     xs = moved(xs, iter(lambda: rng.random() / 7, None))  # where no two floats are equal
     count = len(floats(xs))
     direction = [rng.uniform(-1, 1) for _ in range(count)]

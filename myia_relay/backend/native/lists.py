@@ -35,6 +35,7 @@ from ...abstract.types import (
     is_array_entry,
     leaves,
     numpy_dtype,
+    rank_of,
 )
 from ...utils.collector import resting
 from . import building
@@ -99,7 +100,7 @@ class _Entries:
         _, offsets, size = entry_layout(t)
         self.record = known_size(size)
         self.assemble = assembler(t)
-        self.alone = not isinstance(t, Struct)
+        self.alone = not isinstance(t, Struct) or is_array_entry(t)
         self.kept = [
             (leaf, known_size(at))
             for leaf, at in zip(_with_arrays(t), offsets, strict=True)
@@ -155,31 +156,43 @@ def _rows(t: Type, leaf: Type) -> tuple[int, ...] | None:
 
 @dataclass(frozen=True)
 class _Elements(Type):
-    """The elements of an array, of which an entry has the block."""
+    """An array of which an entry has the block of its elements and, behind that, its sizes."""
 
     dtype: str
+    rank: int
 
 
 def _with_arrays(t: Type) -> list[Type]:
-    """The leaves of an entry, in which lists that are the elements of arrays are told apart."""
+    """The leaves of an entry, in which the first one of an array stands for all of it."""
     if not isinstance(t, Struct):
         return [t]
     if is_array_entry(t):
-        return [_Elements(element_dtype(t)), *t.elems[1:]]
+        return [_Elements(element_dtype(t), rank_of(t)), *[NoneT()] * (len(t.elems) - 1)]
     return [leaf for part in t.elems for leaf in _with_arrays(part)]
 
 
-def _array(address: int, dtype: np.dtype) -> np.ndarray:
-    """The elements in a block."""
-    count = word(address, LENGTH)
-    return np.frombuffer(memory(address + HEADER, count * dtype.itemsize), dtype).copy()
+def _arrays(raw: np.ndarray, at: int, t: _Elements) -> list[np.ndarray]:
+    """The arrays of all entries."""
+    dtype, whole = numpy_dtype(t.dtype), np.dtype(np.int64)
+    addresses = _numbers(raw, at, whole, ())
+    low = int(addresses.min())
+    offsets = addresses - low
+    if t.rank == 1:
+        span = int(offsets.max()) + HEADER
+        counts = np.ndarray(span // 8, whole, memory(low, span))[(offsets >> 3) + LENGTH]
+        shapes = counts.tolist()
+    else:
+        sizes = _numbers(raw, at + 8, whole, (t.rank,))
+        counts, shapes = sizes.prod(axis=1), list(map(tuple, sizes.tolist()))
+    offsets += HEADER
+    blocks = memory(low, int((offsets + counts * dtype.itemsize).max()))
+    return [np.ndarray(s, dtype, blocks, o).copy() for s, o in zip(shapes, offsets.tolist(), strict=True)]
 
 
 def _column(raw: np.ndarray, at: int, t: Type) -> list:
     """A leaf of all entries."""
     if isinstance(t, _Elements):
-        dtype = numpy_dtype(t.dtype)
-        return [_array(a, dtype) for a in _numbers(raw, at, np.dtype(np.int64), ()).tolist()]
+        return _arrays(raw, at, t)
     if isinstance(t, List):
         return _lists(_numbers(raw, at, np.dtype(np.int64), ()), t)
     assert isinstance(t, Leaf)

@@ -45,6 +45,8 @@ class Float(float):
 
 def entries(column: ListColumn, count: int) -> list:
     """The list of which a column was made."""
+    if is_array_entry(column.type):
+        return [array for (array,) in rows_of(column, count)]
     if isinstance(t := column.type, Struct):
         return assembler(t)(rows_of(column, count))
     return values_of(column, count)
@@ -55,11 +57,11 @@ def rows_of(column: ListColumn, count: int):
     leaves, stack = [], [column]
     while stack:
         top = stack.pop()
-        if is_array_entry(top.type):  # whose elements the assembler takes as an array
+        if is_array_entry(top.type):
             elements, *sizes = top.data
-            stack.extend(reversed(sizes))
-            ends = elements.data[0].cumsum().tolist()
-            leaves.append(np.split(elements.data[1].data, ends)[:-1])
+            parts = np.split(elements.data[1].data, elements.data[0].cumsum())[:-1]
+            shapes = zip(*(s.data for s in sizes)) if sizes else elements.data[0]
+            leaves.append([part.reshape(shape) for part, shape in zip(parts, shapes)])
         elif isinstance(top.type, Struct):
             stack.extend(reversed(top.data))
         elif not isinstance(top.type, NoneT):
