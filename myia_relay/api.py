@@ -14,6 +14,7 @@ import time
 import types
 from collections import OrderedDict, namedtuple
 from collections.abc import Callable
+from contextlib import suppress
 from typing import Any
 
 import numpy as np
@@ -39,12 +40,13 @@ from .infer.arguments.arguments import (
     resolve_again,
     result_arrays,
 )
-from .infer.arguments.columns import ListsAsData, ShortLists
+from .infer.arguments.columns import ListsAsData, ShortLists, gives_arrays
 from .infer.arguments.list_calls import direct
 from .infer.arguments.open_sizes import exact, numbered, settle
 from .infer.engine.dependencies import checker
 from .infer.engine.program import Outermost
-from .infer.values.treedef import TreeDef, tree_structure
+from .infer.values.treedef import UNEVEN, TreeDef, tree_structure
+from .infer.values.uneven import UnevenLists, allowing
 from .infer.values.values import Static, Val
 from .inspection import Inspectable
 from .ir.build import Builder
@@ -59,6 +61,7 @@ from .utils.errors import (
     GradError,
     LoweringError,
     ParseError,
+    ShapeError,
     SizeInRecord,
     SliceBeyond,
     TypeError_,
@@ -335,8 +338,17 @@ class Relay(Inspectable, Remade):
         self, args: tuple, kwargs: dict, error: CompileError, structural: bool, key
     ) -> tuple[Compiled, list]:
         """The program for exactly these open sizes, or lists of these lengths, which something in the function needs to
-        know.
+        know; or for short lists of arrays as data, if their structure has no program.
         """
+        if self._listed is ListsAsData.MANY_ARRAYS and self._short.open and not structural:
+            wide, _, _ = self._signature(args, kwargs, [], structural, ListsAsData.ALL)
+            if wide != key and not isinstance(error, ShapeError):
+                self._listed, self._short.open = ListsAsData.ALL, False
+                self._misses -= 1  # it is still one compilation
+                with suppress(CompileError):
+                    return self._compiled(args, kwargs)
+                self._listed = ListsAsData.MANY_ARRAYS
+                self._misses += 1
         # Modules of Relay text are checked: what is wrong with their functions may only be that a size is not known.
         numbers = [("_named", False)] if self.taken is not None or isinstance(error, SizeInRecord) else []
         levels = (ListsAsData.MANY_ARRAYS, ListsAsData.NO_ARRAYS, ListsAsData.NUMBERS)
@@ -447,24 +459,38 @@ class Relay(Inspectable, Remade):
         return self._attempt(treedefs, keywords, structural, lambda program: program)
 
     def _attempt(self, treedefs: list[TreeDef], keywords: tuple[str, ...], structural: bool, then: Callable):
-        """`then(program)`; a second time with static lists, if the first fails and made a list a run-time list by choice.
+        """`then(program)`; a second time with static lists, if the first fails and made a list a run-time list by choice; and last
+        with lists of arrays of any sizes, if that might help.
 
         Raises:
             CompileError: of the first attempt.
         """
         chosen: list[bool] = []
         origin = self._place()
+        uneven = UnevenLists(sizes=any(map(gives_arrays, treedefs)))
+
+        def attempt(static: bool, uneven: UnevenLists):
+            with allowing(uneven):
+                return then(self._program(treedefs, keywords, structural, static, chosen))
+
         with compiling(), waiting(getattr(self, "__name__", "a function"), None if origin is None else origin.loc):
             try:
-                return then(self._program(treedefs, keywords, structural, False, chosen))
+                return attempt(False, uneven)
             except CompileError as error:
-                if not chosen or isinstance(error, ParseError):
+                inferred = not isinstance(error, ParseError)
+                if not (chosen and inferred or uneven.wanted):
                     raise
                 problem = error
-            try:
-                return then(self._program(treedefs, keywords, structural, True, chosen))
-            except CompileError:
-                raise problem from None
+            if chosen and inferred:
+                with suppress(CompileError):
+                    return attempt(True, uneven)
+            if uneven.wanted and not isinstance(problem, ShapeError):  # known sizes do not fit
+                try:
+                    return attempt(False, UnevenLists(True, True))
+                except CompileError as error:
+                    if UNEVEN in problem.message:
+                        raise error from None
+            raise problem from None
 
     def _program(
         self, treedefs: list[TreeDef], keywords: tuple[str, ...], structural: bool, static: bool, chosen: list[bool]

@@ -269,6 +269,13 @@ def is_array_entry(t: Type) -> bool:
     return isinstance(t, Struct) and t.kind == "array"
 
 
+def holds_array_entries(t: Type) -> bool:
+    """Whether a list in a type has arrays with sizes of their own."""
+    if isinstance(t, Struct):
+        return t.kind == "array" or any(map(holds_array_entries, t.elems))
+    return isinstance(t, List) and holds_array_entries(t.elem)
+
+
 def element_dtype(t: Struct) -> str:
     """The dtype of the elements of an array that is an entry of a list."""
     return t.elems[0].elem.dtype  # pyright: ignore[reportAttributeAccessIssue]
@@ -355,6 +362,7 @@ __all__ = [
     "element_dtype",
     "has_tangent",
     "holds",
+    "holds_array_entries",
     "holds_unions",
     "is_array_entry",
     "is_static_shape",

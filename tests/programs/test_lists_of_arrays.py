@@ -359,6 +359,23 @@ def structure_of(f, *args):
     return [t.tag for t in f._signature(args, {}, [])[1]]
 
 
+def by_number(ws, x):
+    for i in range(len(ws)):
+        x = np.tanh(x @ ws[i])
+    made = [np.ones((k + 2, 2)) for k in range(2)]
+    return x[:2] @ made[0] + x[:3] @ made[1]
+
+
+def test_loops_over_parameters_know_their_sizes():
+    ws = [np.ones((3, 4)), np.ones((4, 2)), np.ones((2, 5))]
+    text = str(relay(by_number).ir(ws, np.ones(3)))
+    assert "bind_dim" not in text and "loop" not in text
+    f = relay(by_number)
+    assert np.allclose(f(ws, np.ones(3)), by_number(ws, np.ones(3)))
+    with pytest.raises(CompileError, match=r"shapes \(3, 4\) and \(5,\) do not fit"):
+        relay(lambda ws, x: [ws[k] @ x for k in range(2)])(ws, np.ones(5))
+
+
 def test_parameters_of_a_model_are_structure():
     params = [(RNG.normal(size=(3 + k, 4 + k)), np.zeros(4 + k)) for k in range(3)]
     f = relay(forward)
@@ -372,6 +389,21 @@ def test_short_lists_are_indexed_by_what_a_run_decides():
     for executor in EXECUTORS:
         f = relay(indexed, executor=executor)
         assert np.isclose(f(xs, 9), indexed(xs, 9)) and structure_of(f, xs, 9) == ["seq", "dyn"]
+
+
+def long_enough(xs, most):
+    for x in xs:
+        if len(x) > most:
+            return x
+    return xs[0]
+
+
+def test_short_lists_are_data_where_their_structure_has_no_program():
+    xs = vectors(5)
+    for executor in EXECUTORS:
+        f = relay(long_enough, executor=executor)
+        assert not differences(f(xs, 2), long_enough(xs, 2)) and structure_of(f, xs, 2) == ["columns", "dyn"]
+        assert not differences(f(xs, 9), long_enough(xs, 9)) and f.cache_info().currsize == 1
 
 
 def test_short_lists_are_data_once_calls_differ_in_length_or_often_in_sizes():

@@ -23,7 +23,7 @@ from ...abstract.dims import symbol
 from ...abstract.disassembly import ListColumn, Uneven, take_apart
 from ...abstract.families import family_of
 from ...abstract.reading import note, read
-from ...abstract.types import FLOATS, INTS, Array, List, NoneT, Scalar, Struct, Type
+from ...abstract.types import FLOATS, INTS, Array, List, NoneT, Scalar, Struct, Type, holds_array_entries
 from ...ir.build import Builder
 from ...ir.node import Node
 from ...ir.prim import REGISTRY
@@ -216,6 +216,13 @@ def column_types(t: Type, rows: str, name: Callable[[], str]) -> Iterator[Array]
     elif isinstance(t, Struct):
         for part in t.elems:
             yield from column_types(part, rows, name)
+
+
+def gives_arrays(treedef: TreeDef) -> bool:
+    """Whether there is a list in an argument that is data and holds arrays."""
+    if treedef.tag == "columns":
+        return holds_array_entries(treedef.info)
+    return any(map(gives_arrays, treedef.parts))
 
 
 def from_columns(b: Builder, t: List, columns: Iterator[Node]) -> Node:

@@ -26,6 +26,7 @@ from ..values.treedef import (
     from_type,
     is_function,
     join,
+    join_entries,
     tree_structure,
     type_of,
     unknown,
@@ -227,7 +228,7 @@ def wider_elem(frame: Frame, value: Val, new: Val) -> Type:
     try:
         common = entries_of(tree_structure(value, capture=frame.captured))
         given = as_entry(tree_structure(new, capture=frame.captured))
-        return type_of(given if common is None else unknown(join(common, given, wide=False, grow=True)))
+        return type_of(given if common is None else unknown(join_entries(common, given)))
     except Mismatch:  # the error is that of the entry
         return entry_type(frame, value)
 
@@ -328,7 +329,7 @@ def common_elem(frame: Frame, *lists: Val) -> Type:
         for value in lists:
             entry = entries_of(tree_structure(value, capture=frame.captured))
             if entry is not None:
-                common = entry if common is None else unknown(join(common, entry, grow=True))
+                common = entry if common is None else unknown(join_entries(common, entry, True))
         if common is None:
             raise TypeError_("the type of the entries of these lists is not known: they are empty")
         return type_of(common)

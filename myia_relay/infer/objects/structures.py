@@ -26,7 +26,7 @@ from ..engine.engine import Engine, conform
 from ..engine.frames import Frame, emit, raising
 from ..values.kinds import are_leaves, is_data, is_index, is_run_time, is_text, is_word, kind_of, known_range, possible
 from ..values.protocols import is_dataclass, items
-from ..values.treedef import Mismatch, describe, join, tree_structure, unknown
+from ..values.treedef import Mismatch, describe, join_entries, tree_structure, unknown
 from ..values.values import NONE_VAL, AtVal, Dyn, Iter, Listed, Seq, SliceVal, Static, Text, Val
 from . import lists, words
 from .arithmetic import arithmetic
@@ -393,7 +393,7 @@ def _choose(engine: Engine, frame: Frame, value: Seq, index: Dyn) -> Val:
     try:
         common = unknown(tree_structure(value.elems[0], capture=frame.captured))
         for elem in value.elems[1:]:
-            common = join(common, tree_structure(elem, capture=frame.captured), grow=True)
+            common = join_entries(common, tree_structure(elem, capture=frame.captured), True)
     except Mismatch as error:
         raise TypeError_(
             f"a {value.kind} indexed by a run-time value must have elements of one type, but it has {error.a} and {error.b}"

@@ -7,6 +7,7 @@ finds the structure that both values fit.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
@@ -31,6 +32,7 @@ from ...abstract.types import (
 from ...abstract.words import STRING, StringCode
 from ...ir.node import Constant, Node
 from ...utils.errors import Hole, InternalError
+from .uneven import allowed
 from .values import (
     NEVER,
     POISON,
@@ -316,6 +318,10 @@ def shown(treedef: TreeDef, length: int = 200) -> str:
 
 
 TEXTS = "return the numbers, in a list, and make the string of them outside: ''.join(map(str, numbers))"
+UNEVEN = (
+    "an array whose size a value decides cannot be in a list whose length is known at run time only; put the numbers of all one "
+    "behind the other, and the sizes into a list"
+)
 MAX_OPTIONS = 8  # options of a union; more are considered a mistake
 MAX_CHOICES = 1000  # leaves of one value; compile time grows with them
 
@@ -422,13 +428,29 @@ def is_word(treedef: TreeDef) -> bool:
     return treedef == WORDS or treedef.tag == "static" and isinstance(treedef.info.value, str)
 
 
+def join_entries(a: TreeDef, b: TreeDef, wide: bool = False) -> TreeDef:
+    """The treedef of one of two entries of a list, which may be arrays of several sizes; see `infer.values.uneven`.
+
+    Raises:
+        Mismatch: there is none.
+    """
+    try:
+        return join(a, b, wide, allowed().known)
+    except Mismatch:
+        if not allowed().known:
+            with suppress(Mismatch):
+                join(a, b, wide, True)
+                allowed().wanted = True
+        raise
+
+
 def as_entry(treedef: TreeDef) -> TreeDef:
     """A treedef as that of an entry of a list: strings that are known at compile time are among those that are not, and arrays
     of which a value decides a size among those of all sizes.
     """
     if is_word(treedef):
         return WORDS
-    if treedef.tag == "sized" or _is_array(treedef) and any(map(is_run_time, treedef.info.shape)):
+    if allowed().sizes and (treedef.tag == "sized" or _is_array(treedef) and any(map(is_run_time, treedef.info.shape))):
         return from_type(type_of(treedef))
     if treedef.tag != "seq":
         return unknown(treedef)
@@ -457,7 +479,7 @@ def join_lists(a: TreeDef, b: TreeDef) -> TreeDef:
         Mismatch: their entries differ in type, or cannot be entries of a run-time list.
     """
     first, second = entries_of(a), entries_of(b)
-    entry = first if second is None else second if first is None else unknown(join(first, second, False, True))
+    entry = first if second is None else second if first is None else unknown(join_entries(first, second))
     assert entry is not None  # the largest number of entries of one of two lists of different lengths
     return TreeDef("dyn", List(type_of(entry)))
 
@@ -474,7 +496,7 @@ def entries_of(treedef: TreeDef) -> TreeDef | None:
     for part in treedef.parts:
         try:
             part = as_entry(part)
-            common = part if common is None else unknown(join(common, part, wide=False, grow=True))
+            common = part if common is None else unknown(join_entries(common, part))
         except Mismatch as error:
             if error.why:
                 raise
@@ -497,7 +519,7 @@ def type_of(treedef: TreeDef) -> Type:
     if treedef.tag == "dyn":
         t = treedef.info
         if isinstance(t, Array) and any(map(is_run_time, t.shape)):
-            return array_entry(t.dtype, len(t.shape))
+            return _uneven(treedef, t.dtype, len(t.shape))
         if not isinstance(t, Ref):
             return t
     if treedef.tag == "listed":
@@ -513,11 +535,23 @@ def type_of(treedef: TreeDef) -> Type:
         return union_of(*map(type_of, treedef.parts[1:]))
     if treedef.tag == "sized":
         dtype, shape = treedef.info
-        return array_entry(dtype, len(shape))
+        return _uneven(treedef, dtype, len(shape))
     why = ""
     if any(map(is_text, (treedef, *treedef.parts))):
         why = f"strings cannot be in a list whose length is known at run time only: {TEXTS}"
     raise Mismatch(treedef, treedef, why)
+
+
+def _uneven(treedef: TreeDef, dtype: str, rank: int) -> Type:
+    """The type of a list entry that is an array whose sizes values decide.
+
+    Raises:
+        Mismatch: this compilation does without.
+    """
+    if not allowed().sizes:
+        allowed().wanted = True
+        raise Mismatch(treedef, treedef, UNEVEN)
+    return array_entry(dtype, rank)
 
 
 def from_type(t: Type) -> TreeDef:
