@@ -249,7 +249,7 @@ class Relay(Inspectable, Remade):
             self._hits -= 1  # it is counted where the program is found
             return self._call(args, {})
 
-        call = direct(args, self._listed, result, again, changes, shared)
+        call = direct(args, self._listed, result, again, compiled.unread, changes, shared)
         if call is None:
             return None
         ints = [k for k, arg in enumerate(args) if type(arg) is int]

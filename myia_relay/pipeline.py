@@ -61,6 +61,7 @@ class Compiled:
         returned: for each leaf of the result: an index into what `run` returns, or the argument that is handed back.
         seconds: compile time by stage.
         numbers: leaf of the result that may be an argument -> where in what `run` returns is which, or a negative number.
+        unread: the leaf values of which only types and sizes matter: nothing computes with them, and none of them is returned.
         arguments: the treedefs of the arguments, once there was a call.
         in_place: which lists of the caller's machine code writes: a `WrittenLists`, False where there are none; None if that is
             not known yet.
@@ -72,6 +73,7 @@ class Compiled:
     returned: list[tuple[str, int]]
     seconds: dict[str, float] = field(default_factory=dict)
     numbers: dict[int, int] = field(default_factory=dict)
+    unread: frozenset[int] = frozenset()
     arguments: Sequence[TreeDef] | None = None
     in_place: Any = None
 
@@ -183,7 +185,14 @@ def compile_program(program: Program, executor: str, options: dict[str, Any], ke
     graphs["final"] = graph
     if program.changes:
         refuse_effects(program, graph)
-    return Compiled(program, run, graphs, returned, seconds, numbers)
+    return Compiled(program, run, graphs, returned, seconds, numbers, _unread(graph, returned))
+
+
+def _unread(graph: Graph, returned: list[tuple[str, int]]) -> frozenset[int]:
+    """The parameters of a program that nothing uses."""
+    used = {graph.output, *(a for node in graph.nodes for a in node.args)}
+    handed_back = {index for kind, index in returned if kind == "arg"}
+    return frozenset(k for k, p in enumerate(graph.params) if p not in used) - handed_back
 
 
 def compress(graph: Graph, seeds: int, forward: bool) -> Any:

@@ -24,14 +24,13 @@ from typing import Any
 import numpy as np
 
 from ..utils.collector import resting
-from .reading import read_numbers
+from .reading import FEW_MIXED, read_numbers
 from .types import INT, NONE, List, Scalar, Struct, Type, Undefined, array_entry, tuple_of, union_of
 from .words import STRING, codes_of
 
 VERSION = 2  # of marshal's format: floats in eight bytes, and nothing refers to what was before
 HEADER = 5  # bytes of a list or tuple: the class, and how many entries
 FEW = 64  # numbers that are looked at one by one
-FEW_MIXED = 16  # numbers of several classes that are structure
 WIDEST = 64  # leaves of an entry that are taken out of records; more have columns of their own
 NUMBERS: dict[Any, Scalar] = {float: Scalar("float64", True), int: Scalar("int64", True), bool: Scalar("bool", True)}
 _CODES = {float: "d", int: "q"}  # of `array.array`

@@ -20,18 +20,19 @@ import functools
 import importlib
 import sys
 import sysconfig
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Container, Iterator
 from dataclasses import dataclass, field
+from itertools import chain
 from typing import Any
 
 import numpy as np
 
 from ..utils.cpython import address, methods
-from .types import List, NoneT, Scalar, Struct, Type, holds
-from .words import CODES, STRING, held, intern, is_word
+from .types import List, NoneT, Scalar, Struct, Type, union_of
+from .words import CODES, STRING, TEXTS, code_of, constants, held, is_word
 
 FUNCTION = "__myia_relay_read"
-WORDS, INTS, BOOLS, NOTHING, LIST, TUPLE, DICT, ATTRIBUTES, TEXTS = range(9)  # kinds of nodes
+WORDS, INTS, BOOLS, NOTHING, LIST, TUPLE, DICT, ATTRIBUTES, TEXT, UNION, UNREAD = range(11)  # kinds of nodes
 FAILED = 1  # the status of a walk that found something else
 TUPLE_ITEMS = tuple.__basicsize__  # bytes from a tuple's beginning to its entries
 REST = 5  # words of a node before what depends on its kind: kind, class, column or number of parts, two functions
@@ -39,22 +40,23 @@ REST = 5  # words of a node before what depends on its kind: kind, class, column
 # Words of a recipe before the dtypes of its columns: how many columns there are; whether lists are inside, so that entries are
 # counted first; whether the list is one of numbers, of which only these are returned; what the function needs of CPython and NumPy.
 COUNT, COUNTED, ALONE, LIST_CLASS, NONE, ARRAY_CLASS, NEW_ARRAY, NEW_TUPLE, GET, DROP, CLEAR, HEADER = range(12)
-COLUMN = 4  # words of a column, after as many for the status: address, numbers in it, numbers for which there is room, its array
-RECIPES = 4  # of lists whose first entries have one class
 
-TRIES = 3  # walks through strings: the first may find new ones, and another thread may have taken its list of them
-UNKNOWN = -1  # in the place of the code of a string that has none
+# Words of a column, after as many for the status: address, numbers in it, numbers for which there is room, its array; of entries
+# that are one of several things, a bit for each option that is still to be met, all these bits, how many entries there must be.
+COLUMN = 7
+MISSING, OPTIONS, LEAST = range(4, COLUMN)
+FEW_MIXED = 16  # numbers of several classes that are structure
+RECIPES = 4  # of lists whose first entries have one class
 
 _KINDS = {float: WORDS, int: INTS, bool: BOOLS}
 _CLASSES = {"float64": float, "int64": int, "bool": bool}
 _DTYPES = {
     WORDS: np.dtype(np.float64),
     BOOLS: np.dtype(np.bool_),
-    **dict.fromkeys((INTS, LIST, TEXTS), np.dtype(np.int64)),
+    **dict.fromkeys((INTS, LIST, TEXT, UNION), np.dtype(np.int64)),
 }
 _method: Callable[[np.ndarray], Callable[[list], Any]] | None = None  # what makes the function for a recipe's words
 _known: dict[type, list[Recipe]] = {}
-_missing: list[str] = []  # strings that a walk found and that have no codes
 
 
 @dataclass(eq=False)
@@ -66,33 +68,47 @@ class Recipe:
         columns: a function that takes a list. It returns its columns, a tuple of arrays; None where something in it is of another
             type, or it is empty everywhere, so that it may have any type.
         alone: whether it is a list of numbers, of which `columns` returns the one array of these.
-        kept: objects whose addresses are in the words of the recipe, and these.
+        words: the recipe as the machine code has it.
+        places: for each column, where in the words its node is, and the kind of that.
+        kept: objects whose addresses are in the words.
     """
 
     type: List
     columns: Callable[[Any], Any]
     alone: bool
+    words: np.ndarray = field(repr=False)
+    places: list[tuple[int, int]] = field(repr=False)
     kept: list[Any] = field(repr=False)
 
+    def without(self, unread: Container[int]) -> Callable[[Any], Any]:
+        """`columns` in which some columns of numbers and strings have the right length, but may hold anything.
 
-def _with_texts(columns: Callable[[Any], Any], places: list[int]) -> Callable[[Any], Any]:
-    """The function of a recipe with strings: what it reads has a code for each, also for strings that it meets first.
+        Args:
+            unread: their numbers. The classes of what would be in them are checked, nothing else is looked at.
+        """
+        left = [k for k, (_, kind) in enumerate(self.places) if k in unread and kind not in (LIST, UNION)]
+        if not left or self.alone:
+            return self.columns
+        words = self.words.copy()
+        for k in left:
+            words[self.places[k][0]] = UNREAD
+        return _reading(words, [(place, UNREAD if k in left else kind) for k, (place, kind) in enumerate(self.places)])
 
-    Args:
-        columns: writes `UNKNOWN` for strings that have no codes yet, and puts them into `_missing`.
-        places: which of its columns are of strings.
-    """
+
+def _reading(words: np.ndarray, places: list[tuple[int, int]]) -> Callable[[Any], Any]:
+    """The function of a recipe. Columns of strings tell how long these are remembered."""
+    assert _method is not None
+    columns = _method(words)
+    texts = [k for k, (_, kind) in enumerate(places) if kind == TEXT]
+    if not texts:
+        return columns
 
     def read(values: Any) -> Any:
-        for _ in range(TRIES):
-            found = columns(values)
-            if found is None:
-                return None
-            if not any((held(found[k]) == UNKNOWN).any() for k in places):
-                return found
-            intern(_missing[:])
-            _missing.clear()
-        return None
+        found = columns(values)
+        if found is not None:
+            for k in texts:
+                held(found[k])
+        return found
 
     return read
 
@@ -109,7 +125,7 @@ def read(values: list) -> tuple[List, tuple[np.ndarray, ...]] | None:
 def reader(values: list) -> Recipe | None:
     """The recipe by which a list that is not empty is read; None where there is none yet."""
     kind = type(values[0])
-    recipes = [_numbers[kind]] if kind in _numbers else _known.get(kind, ())
+    recipes = chain([_numbers[kind]] if kind in _numbers else (), _known.get(kind, ()))
     return next((recipe for recipe in recipes if recipe.columns(values) is not None), None)
 
 
@@ -129,7 +145,7 @@ def note(t: List, values: list) -> None:
     if _method is None or not readable(t):
         return
     recipes = _known.setdefault(type(values[0]), [])
-    if any(recipe.type == t for recipe in recipes):  # it met a string that it did not know
+    if any(recipe.type == t for recipe in recipes):  # it met a string that has no UTF-8
         return
     recipe = _Nodes().recipe(t, values)
     if recipe is not None:
@@ -145,7 +161,7 @@ def readable(t: Type) -> bool:
         return readable(t.elem)
     if isinstance(t, NoneT):
         return True
-    return isinstance(t, Struct) and t.kind in ("tuple", "dict", "record") and all(map(readable, t.elems))
+    return isinstance(t, Struct) and t.kind in ("tuple", "dict", "record", "union") and all(map(readable, t.elems))
 
 
 def plain_fields(cls: type) -> bool:
@@ -169,118 +185,134 @@ class _Nodes:
 
     def __init__(self) -> None:
         self.words: list[int] = []
-        self.kinds: list[int] = []
+        self.places: list[tuple[int, int]] = []
+        self.options: dict[
+            int, tuple[int, int]
+        ] = {}  # column -> how many options its entries have, and how many are numbers
         self.kept: list[Any] = []
         self.lists = 0
 
     def recipe(self, t: List, values: list) -> Recipe | None:
-        """The recipe of a list like `values`; None where an example of a part is missing."""
+        """The recipe of lists of a type, of which `values` is one; None where reading them would run Python code."""
         try:
             self.node(t, iter([values]))
-        except _NoExample:
+        except _RunsCode:
             return None
-        alone = isinstance(t.elem, Scalar)
-        dtypes = [_DTYPES[kind].num for kind in self.kinds]
-        table = [0] * (COLUMN * (len(self.kinds) + 1))
-        head = [len(self.kinds), int(self.lists > 1), int(alone), *_needed()]
-        words = np.array([*head, *dtypes, *table, *self.words], np.int64)
-        assert _method is not None
-        read = _method(words)
-        places = [k for k, kind in enumerate(self.kinds) if kind == TEXTS]
-        return Recipe(t, _with_texts(read, places) if places else read, alone, [*self.kept, words])
+        alone, count = isinstance(t.elem, Scalar), len(self.places)
+        dtypes = [_DTYPES[kind].num for _, kind in self.places]
+        table = [0] * (COLUMN * (count + 1))
+        for column, (options, numbers) in self.options.items():
+            table[column * COLUMN + OPTIONS] = (1 << options) - 1
+            table[column * COLUMN + LEAST] = FEW_MIXED + 1 if numbers > 1 else 1
+        head = [count, int(self.lists > 1), int(alone), *_needed()]
+        before = [*head, *dtypes, *table]
+        words = np.array([*before, *self.words], np.int64)
+        places = [(len(before) + at, kind) for at, kind in self.places]
+        return Recipe(t, _reading(words, places), alone, words, places, self.kept)
 
     def node(self, t: Type, examples: Iterator[Any]) -> int:
         """Writes the node of a type, and of what is inside; its place is returned.
 
         Args:
             t: the type.
-            examples: objects of it.
+            examples: objects of it, of which dicts have the very keys that others will have; maybe none.
 
         Raises:
-            _NoExample: there is none.
+            _RunsCode: reading its attributes would run Python code.
         """
-        example = next(examples, _MISSING)
-        if example is _MISSING:
-            raise _NoExample
-        cls, at = type(example), len(self.words)
-        self.kept.append(cls)
+        at = len(self.words)
 
-        def head(kind: int, third: int, *functions: str) -> None:
+        def head(kind: int, cls: type, third: int, *functions: str) -> None:
             addresses = [address(name) for name in functions]
+            self.kept.append(cls)
             self.words += [kind, id(cls), third, *addresses, *[0] * (2 - len(addresses))]
 
-        def column(kind: int) -> None:
-            self.kinds.append(kind)
-            head(kind, COLUMN * len(self.kinds))
+        def column(kind: int, cls: type, *functions: str) -> None:
+            self.places.append((at, kind))
+            head(kind, cls, COLUMN * len(self.places), *functions)
 
         def part(place: int, part: Type, values: Iterator[Any]) -> None:
             self.words[place] = self.node(part, values) - at
 
         if isinstance(t, NoneT):
-            head(NOTHING, 0)
+            head(NOTHING, type(None), 0)
         elif is_word(t):
-            self.kinds.append(TEXTS)
-            head(TEXTS, COLUMN * len(self.kinds), "PyDict_GetItemWithError", "PyLong_AsLongLong")
-            self.words += [id(CODES), id(_missing), address("PyList_Append")]
+            column(TEXT, str, "PyDict_GetItemWithError")
+            self.words += [id(CODES), id(TEXTS), id(constants), *map(address, _OF_TEXTS)]
         elif isinstance(t, Scalar):
-            column(_KINDS[_CLASSES[t.dtype]])
+            cls = _CLASSES[t.dtype]
+            column(_KINDS[cls], cls)
             if cls is bool:
                 self.words.append(id(True))
         elif isinstance(t, List):
             self.lists += 1
-            column(LIST)
+            column(LIST, list)
             self.words.append(0)
-            part(at + REST, t.elem, _inside(example, examples))
+            part(at + REST, t.elem, (entry for example in examples for entry in example))
+        elif isinstance(t, Struct) and t.kind == "union":
+            options = t.elems[1:]
+            column(UNION, object)
+            self.words[at + REST - 1] = len(options)
+            self.options[len(self.places)] = len(options), sum(isinstance(option, Scalar) for option in options)
+            self.words += [0] * len(options)
+            values = list(examples) if any(isinstance(option, Struct | List) for option in options) else []
+            for k, option in enumerate(options):
+                cls = _class_of(option)
+                part(at + REST + k, option, (v for v in values if type(v) is cls))
         else:
             assert isinstance(t, Struct)
-            count = len(t.elems)
+            cls, count = _class_of(t), len(t.elems)
+            example = next(examples, None)
             if issubclass(cls, tuple):
-                head(TUPLE, count)
+                head(TUPLE, cls, count)
                 self.words += [0] * count
-                places, values = range(at + REST, at + REST + count), example
+                places = range(at + REST, at + REST + count)
+                values = [()] * count if example is None else [(v,) for v in example]
             else:
                 if cls is not dict and not plain_fields(cls):
-                    raise _NoExample
-                head(DICT, count, "PyDict_Next", "PyUnicode_Compare") if cls is dict else head(
-                    ATTRIBUTES, count, "PyObject_GetAttr", "Py_DecRef"
-                )
-                names = list(example) if cls is dict else [sys.intern(name) for name in t.fields]
+                    raise _RunsCode
+                if cls is dict:
+                    head(DICT, cls, count, "PyDict_Next", "PyUnicode_Compare")
+                else:
+                    head(ATTRIBUTES, cls, count, "PyObject_GetAttr", "Py_DecRef")
+                names = [sys.intern(name) for name in t.fields] if cls is not dict or example is None else list(example)
                 self.kept += names
                 for name in names:
                     self.words += [id(name), 0]
                 places = range(at + REST + 1, at + REST + 2 * count, 2)
-                values = list(example.values()) if cls is dict else [getattr(example, name) for name in names]
-            for k, (place, e) in enumerate(zip(places, t.elems)):
-                if holds(e, List):  # of which this example may have an empty one
-                    part(place, e, _nth(k, values[k], examples))
+                if example is None:
+                    values = [()] * count
                 else:
-                    part(place, e, iter([values[k]]))
+                    values = [(example[name],) if cls is dict else (getattr(example, name),) for name in names]
+            for place, e, value in zip(places, t.elems, values, strict=True):
+                part(place, e, iter(value))
         return at
 
 
-class _NoExample(Exception):
-    """Nothing shows which objects a part consists of."""
+_OF_TEXTS = (
+    "PyUnicode_AsUTF8AndSize",
+    "PyLong_FromLongLong",
+    "PyDict_SetItem",
+    "PyUnicode_Compare",
+    "Py_DecRef",
+    "PyErr_Clear",
+)
+"""The functions behind the three dicts of a node of strings."""
 
 
-_MISSING: Any = object()
+def _class_of(t: Type) -> type:
+    """The class of objects of a type that can be read."""
+    if isinstance(t, Scalar):
+        return _CLASSES[t.dtype]
+    if isinstance(t, List):
+        return list
+    if not isinstance(t, Struct):
+        return type(None)
+    return str if is_word(t) else t.cls if t.kind == "record" else {"tuple": tuple, "dict": dict}[t.kind]
 
 
-def _inside(first: list, others: Iterator[list]) -> Iterator[Any]:
-    yield from first
-    for one in others:
-        yield from one
-
-
-def _nth(k: int, first: Any, others: Iterator[Any]) -> Iterator[Any]:
-    """The parts of structures."""
-    yield first
-    for one in others:
-        if isinstance(one, tuple):
-            yield one[k]
-        elif isinstance(one, dict):
-            yield list(one.values())[k]
-        else:
-            yield getattr(one, list(type(one).__dataclass_fields__)[k])
+class _RunsCode(Exception):
+    """Reading an attribute would run Python code."""
 
 
 @functools.cache
@@ -356,20 +388,24 @@ def _reads_rightly() -> bool:
     if any(read_numbers(values, int) is not None for values in ([1, 2**63], [1, True], [])):
         return False
     whole, real, truth = Scalar("int64", True), Scalar("float64", True), Scalar("bool", True)
-    rows = [({"a": 1, "b": (2.5, True, "")}, [3]), ({"a": 4, "b": (5.5, False, "a")}, [])]
-    intern(("", "a"))
+    rows = [({"a": 1, "b": (2.5, True, "")}, [3], None), ({"a": 4, "b": (5.5, False, _SAMPLE)}, [], 1.5)]
     record = Struct("dict", (whole, Struct("tuple", (real, truth, STRING))), ("a", "b"))
-    recipe = _Nodes().recipe(List(Struct("tuple", (record, List(whole)))), rows)
+    recipe = _Nodes().recipe(List(Struct("tuple", (record, List(whole), union_of(real, NoneT())))), rows)
     found = None if recipe is None else recipe.columns(rows)
     return found is not None and [c.tolist() for c in found] == [
         [2],
         [1, 4],
         [2.5, 5.5],
         [True, False],
-        [0, CODES["a"]],
+        [0, code_of(_SAMPLE)],
         [1, 0],
         [3],
+        [1, 0],
+        [0.0, 1.5],
     ]
+
+
+_SAMPLE = "a string of more than one word, \N{GREEK SMALL LETTER ALPHA}"
 
 
 __all__ = ["FUNCTION", "Recipe", "in_use", "note", "read", "read_numbers", "reader", "supported", "use"]

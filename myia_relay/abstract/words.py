@@ -9,7 +9,7 @@ equal codes are equal strings. Results that are strings are looked up by their c
 
 Strings are remembered while calls that were given them may return them, and those of compiled code for ever.
 
-Source: BLAKE2 (J.-P. Aumasson et al., 2013).
+Source: the multipliers are those of SplitMix64 (G. Steele et al., "Fast splittable pseudorandom number generators", OOPSLA 2014).
 """
 
 from __future__ import annotations
@@ -18,7 +18,6 @@ import threading
 import weakref
 from collections.abc import Iterable
 from dataclasses import dataclass
-from hashlib import blake2b
 from typing import Any, ClassVar
 
 import numpy as np
@@ -27,6 +26,8 @@ from ..utils.errors import InternalError
 from .types import INT, Struct, Type
 
 MOST = 1 << 18  # strings that are remembered although no call has them
+MASK = (1 << 64) - 1
+FIRST, SECOND = 0x9E3779B97F4A7C15, 0xBF58476D1CE4E5B9  # odd multipliers of the hash
 
 
 @dataclass(frozen=True, eq=False)
@@ -76,6 +77,20 @@ _lock = threading.Lock()
 _live: dict[int, Any] = {}  # weak references to the columns of calls, by their own identities
 
 
+def code_of(text: str) -> int:
+    """The code of a string: a hash of its UTF-8, which is the same in every process. The machine code of `reading` has it too."""
+    if not text:
+        return 0
+    data = text.encode("utf-8", "surrogatepass")
+    hashed = len(data) * FIRST & MASK
+    for at in range(0, len(data), 8):
+        hashed = (hashed ^ int.from_bytes(data[at : at + 8], "little")) * SECOND & MASK
+        hashed ^= hashed >> 32
+    hashed = hashed * FIRST & MASK
+    hashed = (hashed ^ hashed >> 29) * SECOND & MASK
+    return (hashed ^ hashed >> 32) >> 1
+
+
 def intern(texts: Iterable[str]) -> None:
     """Give strings codes.
 
@@ -85,8 +100,7 @@ def intern(texts: Iterable[str]) -> None:
     for text in texts:
         if text in CODES:
             continue
-        digest = blake2b(text.encode("utf-8", "surrogatepass"), digest_size=8).digest()
-        code = int.from_bytes(digest, "little") >> 1 if text else 0
+        code = code_of(text)
         known = TEXTS.setdefault(code, text)
         if known != text or constants.get(code, text) != text:
             raise InternalError("strings", f"the strings {known!r} and {text!r} have the same code")
@@ -145,4 +159,4 @@ def _gone(seen: Any) -> None:
     _live.pop(id(seen), None)
 
 
-__all__ = ["CODES", "STRING", "TEXTS", "StringCode", "codes_of", "constant", "held", "is_word", "text_of"]
+__all__ = ["CODES", "STRING", "TEXTS", "StringCode", "code_of", "codes_of", "constant", "held", "is_word", "text_of"]

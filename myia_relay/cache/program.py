@@ -287,6 +287,7 @@ def pack(compiled: Compiled, name: str, extra: dict[str, Any], dependencies: lis
         "result": encode_treedef(compiled.program.result),
         "returned": compiled.returned,
         "which": list(compiled.numbers.items()),
+        "unread": sorted(compiled.unread),
         "repeatable": compiled.repeatable,
         "changes": [[c.position, c.name, c.plan, c.results] for c in compiled.program.changes],
         "dependencies": dependencies,
@@ -381,4 +382,6 @@ def program_of(
     program = Program(None, decode_treedef(description["result"]), hidden, dependencies, changes)
     returned = [(kind, index) for kind, index in description["returned"]]
     run = LoadedProgram(description["name"], entry, size, description.get("repeatable", False))
-    return Compiled(program, run, {}, returned, {}, dict(description["which"]))
+    return Compiled(
+        program, run, {}, returned, {}, dict(description["which"]), frozenset(description.get("unread", ()))
+    )

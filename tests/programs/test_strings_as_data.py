@@ -9,6 +9,7 @@ from typing import NamedTuple
 import pytest
 
 from myia_relay import LoweringError, TypeError_, grad, relay
+from myia_relay.abstract import reading, words
 from tests.programs.cases import EXECUTORS
 
 
@@ -214,3 +215,18 @@ def test_what_needs_the_characters_is_refused_or_compiled_for_them(k):
 def test_a_string_has_the_attributes_of_strings():
     with pytest.raises(AttributeError, match="'str' object has no attribute 'code'"):
         relay(lambda words: words[0].code)(["a", "b"])
+
+
+def worth(book):
+    return sum(p["price"] * p["count"] for p in book)
+
+
+def test_strings_that_nobody_reads_get_no_codes():
+    f = relay(worth)
+    for k in range(5):
+        book = [{"name": f"nobody reads {k} {i}", "price": i * 0.5, "count": i} for i in range(6)]
+        assert f(book) == worth(book)
+    assert not any(row["name"] in words.CODES for row in book) or not reading.in_use()
+    assert f.cache_info().misses == 1
+    for other in (3, None, "again"):
+        assert f([{**row, "name": other} for row in book]) == worth(book)

@@ -8,7 +8,7 @@ Input: the arguments of a call, and what runs its program. Output: a function of
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from typing import Any
 
 from ...abstract.reading import reader
@@ -22,6 +22,7 @@ def direct(
     listed: ListsAsData,
     result: Callable[..., Any],
     again: Callable,
+    unread: Collection[int] = (),
     changes: Sequence[int] = (),
     shared: Callable[[List], Callable[[list], list] | None] = lambda t: None,
 ) -> Callable | None:
@@ -34,6 +35,7 @@ def direct(
             result`.
         again: called with the arguments where a list is of another type, where one object may be in the arguments twice of which
             some are changed, and where there was an exception. Ints are not looked at.
+        unread: the leaves that the program does not read.
         changes: which arguments are changed, in the order in which `result` takes them.
         shared: gives what looks for lists and dicts in a list that others have too.
 
@@ -45,16 +47,19 @@ def direct(
     lines: list[str] = []
     leaves: list[str] = []
     lists: dict[int, str] = {}  # argument -> itself and its columns
+    count = 0  # leaves so far
     inside: list[int] = []  # arguments that hold what others may hold
     for k, arg in enumerate(args):
         kind = type(arg)
         if kind in PLAIN:
+            count += 1
             leaves.append(f"a{k}")
             continue
         found = reader(arg) if kind is list and listed and arg else None
         if found is None or not found.alone and listed < ListsAsData.NO_ARRAYS:
             return None
-        names[f"read{k}"] = found.columns
+        names[f"read{k}"] = found.without({leaf - count for leaf in unread})
+        count += 1 if found.alone else len(found.places)
         tests = [f"(c{k} := read{k}(a{k})) is None"]
         if changes and not found.alone:
             names[f"shared{k}"] = shared(found.type)

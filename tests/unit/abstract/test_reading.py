@@ -9,9 +9,11 @@ from typing import NamedTuple
 import numpy as np
 import pytest
 
-from myia_relay.abstract import disassembly, reading
+from myia_relay.abstract import disassembly, reading, words
+from myia_relay.abstract.types import List, NoneT, Struct
 from myia_relay.backend.native import library
 from myia_relay.infer.arguments import columns
+from myia_relay.utils.errors import InternalError
 
 
 class Edge(NamedTuple):
@@ -88,6 +90,107 @@ def test_the_columns_are_those_of_the_other_way(values):
     assert [c.dtype for c in found[1]] == [c.dtype for c in wanted[1]]
     for have, want in zip(found[1], wanted[1], strict=True):
         assert have.tobytes() == np.ascontiguousarray(want).tobytes()
+
+
+MIXED = {
+    "numbers of two classes": [k if k % 3 else k / 7 for k in range(40)],
+    "numbers of three classes": [(k, k / 7, k % 2 == 0)[k % 3] for k in range(40)],
+    "None": [{"a": None if k % 3 else k * 1.5, "b": (k, None if k % 2 else 2**40)} for k in range(40)],
+    "a tuple or None": [None if k % 3 else (k, k > 5, f"word {k}") for k in range(40)],
+    "a list or None": [None if k % 4 == 1 else [k * 1.5] * (k % 3) for k in range(40)],
+    "a record or None": [(k, None if k % 2 else Edge(k, 0.5)) for k in range(40)],
+    "strings or None": [None if k % 2 else f"w{k}" for k in range(40)],
+    "rows of mixed entries": [[(1, 2.5, None)[(k + i) % 3] for i in range(k % 5)] for k in range(40)],
+}
+
+
+def differences(t, mine, theirs, rows):
+    """Where columns differ, except where a value is another option: what stands there is not looked at."""
+    if isinstance(t, Struct) and t.kind == "union":
+        which = next(mine)
+        assert which[rows].tolist() == next(theirs)[rows].tolist()
+        for k, option in enumerate(t.elems[1:]):
+            differences(option, mine, theirs, rows & (which == k))
+    elif isinstance(t, Struct):
+        for part in t.elems:
+            differences(part, mine, theirs, rows)
+    elif isinstance(t, List):
+        lengths = next(mine)
+        assert lengths[rows].tolist() == next(theirs)[rows].tolist()
+        differences(t.elem, mine, theirs, np.repeat(rows, lengths))
+    elif not isinstance(t, NoneT):
+        assert next(mine)[rows].tolist() == next(theirs)[rows].tolist()
+
+
+@pytest.mark.parametrize("values", MIXED.values(), ids=MIXED)
+def test_entries_of_several_types(values):
+    wanted = taken(values)
+    assert wanted is not None
+    reading._known.clear()
+    reading.note(wanted[0], values)
+    found = reading.read(values)
+    assert found is not None and found[0] == wanted[0]
+    differences(wanted[0], iter(found[1]), iter(wanted[1]), np.array([True]))
+    assert reading.read([*values, b"something else"]) is None
+    for plain in ([v for v in values if v is not None], [None] * 20, [values[0]] * 40, values[:5]):
+        try:
+            other = taken(plain)  # where an option is missing, the type is another one
+        except disassembly.Uneven:
+            other = None
+        have = reading.read(plain)
+        assert have is None or other is not None and have[0] == other[0]
+
+
+def test_strings_have_the_codes_that_python_gives_them():
+    texts = [
+        "",
+        *("a" * k for k in range(1, 40)),
+        *(chr(200 + 90 * k) * (k % 11) for k in range(300)),
+        "\0",
+        "a\0",
+        "\U0001f600",
+    ]
+    values = [("known", 1)]
+    wanted = taken(values)
+    assert wanted is not None
+    reading.note(wanted[0], values)
+    for text in texts:
+        words.CODES.pop(text, None)
+    found = reading.read([(text, 1) for text in texts])
+    assert found is not None
+    assert found[1][1].tolist() == [words.code_of(text) for text in texts] == [words.CODES[text] for text in texts]
+    assert [words.text_of(code) for code in found[1][1]] == texts
+
+
+def test_strings_that_the_other_way_must_look_at(monkeypatch):
+    values = [("known", 1)]
+    wanted = taken(values)
+    assert wanted is not None
+    reading.note(wanted[0], values)
+    words.CODES.pop("\ud800", None)
+    assert reading.read([("\ud800", 1)]) is None  # which has no UTF-8
+    assert reading.read([("one of a kind", 1)]) is not None
+    monkeypatch.setitem(words.TEXTS, words.code_of("another of its kind"), "one of a kind")
+    assert reading.read([("another of its kind", 1)]) is None
+    with pytest.raises(InternalError, match="have the same code"):
+        taken([("another of its kind", 1)])
+
+
+def test_columns_that_are_not_read():
+    values = [{"name": f"n{k}", "x": k * 0.5, "row": [k] * (k % 3)} for k in range(40)]
+    wanted = taken(values)
+    assert wanted is not None
+    reading._known.clear()
+    reading.note(wanted[0], values)
+    recipe = reading.reader(values)
+    assert recipe is not None
+    read = recipe.without({0, 1, 3})
+    fresh = [{**row, "name": "never seen " + row["name"]} for row in values]
+    found = read(fresh)
+    assert [len(c) for c in found] == [1, 40, 40, 40, sum(k % 3 for k in range(40))]
+    assert [c.tolist() for c in found[2:]] == [c.tolist() for c in wanted[1][2:]]
+    assert not any(row["name"] in words.CODES for row in fresh)
+    assert read([*fresh, {**values[0], "name": 3}]) is None
 
 
 DIFFERENT = {

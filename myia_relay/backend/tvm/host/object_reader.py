@@ -27,19 +27,28 @@ from ....abstract.reading import (
     GET,
     HEADER,
     INTS,
+    LEAST,
     LIST,
     LIST_CLASS,
+    MISSING,
     NEW_ARRAY,
     NEW_TUPLE,
     NONE,
     NOTHING,
-    TEXTS,
+    OPTIONS,
+    REST,
+    TEXT,
     TUPLE,
     TUPLE_ITEMS,
+    UNION,
+    UNREAD,
     WORDS,
 )
+from ....abstract.words import FIRST, SECOND
 from ....utils.cpython import ARRAY_DATA
 from .object_builder import word
+
+CHUNK = 32  # dicts whose values are collected, which are then read one key after the other, each in a tight loop
 
 # How many digits an int has, and whether it is negative: `PyLongObject` before Python 3.12, and since.
 _SIZE = """
@@ -52,6 +61,8 @@ _TAG = """
   %count = lshr i64 %tag, 3
   %sign = and i64 %tag, 3
   %negative = icmp eq i64 %sign, 2"""
+
+_DIGITS = _TAG if sys.version_info >= (3, 12) else _SIZE
 
 
 def _each(name: str, body: str, then: str = "good") -> str:
@@ -145,7 +156,7 @@ def walk() -> str:
   store i8 %bit, ptr %bit.to
   br label %bool.next"""
     ints = f"""
-  %size.at = getelementptr i64, ptr %int.o, i64 2{_TAG if sys.version_info >= (3, 12) else _SIZE}
+  %size.at = getelementptr i64, ptr %int.o, i64 2{_DIGITS}
   %digits = getelementptr i64, ptr %int.o, i64 3
   %short = icmp ult i64 %count, 2
   br i1 %short, label %int.one, label %int.two
@@ -190,17 +201,14 @@ int.signed:
   %unknown = icmp eq ptr %known, null
   br i1 %unknown, label %text.unknown, label %text.known
 text.unknown:
-  %missing.at = getelementptr i64, ptr %rest, i64 1
-  %missing = load ptr, ptr %missing.at
-  %append.at = getelementptr i64, ptr %rest, i64 2
-  %append = load ptr, ptr %append.at
-  %appended = call i32 %append(ptr %missing, ptr %text.o)
-  br label %text.note
+  %fresh = call i64 @intern(ptr %node, ptr %text.o)
+  %refused = icmp slt i64 %fresh, 0
+  br i1 %refused, label %bad, label %text.note
 text.known:
-  %number.of = call i64 %helper(ptr %known)
+  %number.of = call i64 @whole(ptr %known)
   br label %text.note
 text.note:
-  %code = phi i64 [ -1, %text.unknown ], [ %number.of, %text.known ]
+  %code = phi i64 [ %fresh, %text.unknown ], [ %number.of, %text.known ]
   %place.t = add i64 %filled, %text.k
   %code.to = getelementptr i64, ptr %data, i64 %place.t""" + store.format("code", "text")
     lists = """
@@ -254,28 +262,145 @@ tuple.PARTS:
             + _inside("tuple", "%item", "1", "%tuple.child", "tuple.part.next"),
         )
     )
-    dicts = """
+    dicts = (
+        f"""
+dict:
+  %chunk.words = mul i64 %third, {CHUNK}
+  %chunk = alloca ptr, i64 %chunk.words
+  br label %dict.chunk
+dict.chunk:
+  %start = phi i64 [ 0, %dict ], [ %start1, %dict.read ]
+  %rest.of.them = sub i64 %n, %start
+  %is.last = icmp ult i64 %rest.of.them, {CHUNK}
+  %together = select i1 %is.last, i64 %rest.of.them, i64 {CHUNK}
+  br label %dict.loop
+dict.loop:
+  %dict.k = phi i64 [ 0, %dict.chunk ], [ %dict.k1, %dict.next ]
+  %dict.at = add i64 %start, %dict.k
+  %dict.direct = getelementptr ptr, ptr %items, i64 %dict.at
+  %dict.outer = load ptr, ptr %dict.direct
+  %dict.part.at = getelementptr i8, ptr %dict.outer, i64 %offset
+  %dict.o.at = select i1 %direct, ptr %dict.direct, ptr %dict.part.at
+  %dict.o = load ptr, ptr %dict.o.at
+  %dict.class.at = getelementptr i64, ptr %dict.o, i64 1
+  %dict.class = load ptr, ptr %dict.class.at
+  %dict.fits = icmp eq ptr %dict.class, %class
+  br i1 %dict.fits, label %dict.body, label %bad
+dict.body:
   %used.at = getelementptr i64, ptr %dict.o, i64 2
   %used = load i64, ptr %used.at
   %used.fits = icmp eq i64 %used, %third
   store i64 0, ptr %position
   br i1 %used.fits, label %dict.PARTS, label %bad
-dict.PARTS:""" + _parts(
-        "dict",
-        2,
-        """
+dict.PARTS:"""
+        + _parts(
+            "dict",
+            2,
+            """
   %found = call i32 %accessor(ptr %dict.o, ptr %position, ptr %key, ptr %value)
   %there = icmp ne i32 %found, 0
   br i1 %there, label %dict.there, label %bad
 dict.there:
   %have = load ptr, ptr %key"""
-        + _key("dict", "%have", "dict.inside")
-        + """
+            + _key("dict", "%have", "dict.inside")
+            + f"""
 dict.inside:
-  %dict.child.at = getelementptr i64, ptr %dict.entry, i64 1
-  %dict.child = load i64, ptr %dict.child.at"""
-        + _inside("dict", "%value", "1", "%dict.child", "dict.part.next"),
+  %dict.value = load ptr, ptr %value
+  %dict.column = mul i64 %dict.p, {CHUNK}
+  %dict.place = add i64 %dict.column, %dict.k
+  %dict.to = getelementptr ptr, ptr %chunk, i64 %dict.place
+  store ptr %dict.value, ptr %dict.to
+  br label %dict.part.next""",
+        )
+        + f"""
+dict.next:
+  %dict.k1 = add i64 %dict.k, 1
+  %dict.more = icmp ult i64 %dict.k1, %together
+  br i1 %dict.more, label %dict.loop, label %down
+down:
+  %down.p = phi i64 [ 0, %dict.next ], [ %down.p1, %down.next ]
+  %down.words = mul i64 %down.p, 2
+  %down.entry = getelementptr i64, ptr %rest, i64 %down.words
+  %down.child.at = getelementptr i64, ptr %down.entry, i64 1
+  %down.child = load i64, ptr %down.child.at
+  %down.place = mul i64 %down.p, {CHUNK}
+  %down.items = getelementptr ptr, ptr %chunk, i64 %down.place"""
+        + _inside("down", "%down.items", "%together", "%down.child", "down.next")
+        + """
+down.next:
+  %down.p1 = add i64 %down.p, 1
+  %down.more = icmp ult i64 %down.p1, %third
+  br i1 %down.more, label %down, label %dict.read
+dict.read:
+  %start1 = add i64 %start, %together
+  %dict.left = icmp ult i64 %start1, %n
+  br i1 %dict.left, label %dict.chunk, label %good
+"""
     )
+    unions = f"""
+union:
+  br label %union.loop
+union.loop:
+  %union.k = phi i64 [ 0, %union ], [ %union.k1, %union.next ]
+  %union.direct = getelementptr ptr, ptr %items, i64 %union.k
+  %union.outer = load ptr, ptr %union.direct
+  %union.part.at = getelementptr i8, ptr %union.outer, i64 %offset
+  %union.o.at = select i1 %direct, ptr %union.direct, ptr %union.part.at
+  %union.o = load ptr, ptr %union.o.at
+  %union.class.at = getelementptr i64, ptr %union.o, i64 1
+  %union.class = load ptr, ptr %union.class.at
+  %options = ptrtoint ptr %helper to i64
+  br label %which
+which:
+  %j = phi i64 [ 0, %union.loop ], [ %j1, %which.next ]
+  %which.entry = getelementptr i64, ptr %rest, i64 %j
+  %which.child = load i64, ptr %which.entry
+  %which.node = getelementptr i64, ptr %node, i64 %which.child
+  %which.class.at = getelementptr i64, ptr %which.node, i64 1
+  %which.class = load ptr, ptr %which.class.at
+  %is.it = icmp eq ptr %which.class, %union.class
+  br i1 %is.it, label %union.note, label %which.next
+which.next:
+  %j1 = add i64 %j, 1
+  %j.more = icmp ult i64 %j1, %options
+  br i1 %j.more, label %which, label %bad
+union.note:{word("missing", "%column.at", MISSING)}
+  %this = shl i64 1, %j
+  %others = xor i64 %this, -1
+  %missed = and i64 %missing, %others
+  store i64 %missed, ptr %missing.at
+  br i1 %only, label %option, label %union.store
+union.store:
+  %place.u = add i64 %filled, %union.k
+  %which.to = getelementptr i64, ptr %data, i64 %place.u
+  store i64 %j, ptr %which.to
+  br label %option
+option:
+  %o = phi i64 [ 0, %union.note ], [ 0, %union.store ], [ %o1, %option.next ]
+  %option.entry = getelementptr i64, ptr %rest, i64 %o
+  %option.child = load i64, ptr %option.entry
+  %option.node = getelementptr i64, ptr %node, i64 %option.child
+  %chosen = icmp eq i64 %o, %j
+  br i1 %chosen, label %option.read, label %option.fill
+option.read:
+  call void @walk(ptr %union.o.at, i64 1, i64 0, ptr %option.node, ptr %columns, i1 %only)
+  br label %option.done
+option.fill:
+  call void @fill(ptr %option.node, ptr %columns, i1 %only)
+  br label %option.done
+option.done:
+  %option.status = load i64, ptr %columns
+  %option.good = icmp eq i64 %option.status, 0
+  br i1 %option.good, label %option.next, label %bad
+option.next:
+  %o1 = add i64 %o, 1
+  %o.more = icmp ult i64 %o1, %options
+  br i1 %o.more, label %option, label %union.next
+union.next:
+  %union.k1 = add i64 %union.k, 1
+  %union.more = icmp ult i64 %union.k1, %n
+  br i1 %union.more, label %union.loop, label %good
+"""
     attributes = """
   br label %fields.PARTS
 fields.PARTS:""" + _parts(
@@ -350,7 +475,10 @@ column:
   br i1 %too.many, label %bad, label %fill
 fill:
   %is.list = icmp eq i64 %kind, {LIST}
-  br i1 %is.list, label %list, label %number.or.count
+  br i1 %is.list, label %list, label %no.list
+no.list:
+  %is.union = icmp eq i64 %kind, {UNION}
+  br i1 %is.union, label %union, label %number.or.count
 number.or.count:
   br i1 %only, label %good, label %number.kind
 number.kind:
@@ -358,10 +486,198 @@ number.kind:
     i64 {WORDS}, label %word
     i64 {INTS}, label %int
     i64 {BOOLS}, label %bool
-    i64 {TEXTS}, label %text ]
+    i64 {TEXT}, label %text
+    i64 {UNREAD}, label %unread ]
 {_each("word", words)}{_each("int", ints)}{_each("bool", bools)}{_each("none", chr(10) + "  br label %none.next")}
+{_each("unread", chr(10) + "  br label %unread.next")}{unions}{dicts}
 {_each("sizes", sizes, "across")}{columns}{_each("text", texts)}{_each("list", lists)}
-{_each("tuple", tuples)}{_each("dict", dicts)}{_each("fields", attributes)}
+{_each("tuple", tuples)}{_each("fields", attributes)}
+}}
+{_fill()}{_intern()}"""
+
+
+def _fill() -> str:
+    """Puts zeros where the parts of an option would be that an object is not; a list of zero entries for a list."""
+    parts = """
+{0}:
+  %{0}.empty = icmp eq i64 %third, 0
+  br i1 %{0}.empty, label %good, label %{0}.loop
+{0}.loop:
+  %{0}.k = phi i64 [ 0, %{0} ], [ %{0}.k1, %{0}.loop ]
+  %{0}.words = mul i64 %{0}.k, {1}
+  %{0}.word = add i64 %{0}.words, {2}
+  %{0}.entry = getelementptr i64, ptr %rest, i64 %{0}.word
+  %{0}.child = load i64, ptr %{0}.entry
+  %{0}.node = getelementptr i64, ptr %node, i64 %{0}.child
+  call void @fill(ptr %{0}.node, ptr %columns, i1 %only)
+  %{0}.k1 = add i64 %{0}.k, 1
+  %{0}.more = icmp ult i64 %{0}.k1, %third
+  br i1 %{0}.more, label %{0}.loop, label %good"""
+    return f"""
+define internal void @fill(ptr %node, ptr %columns, i1 %only) {{
+entry:{word("kind", "%node", 0)}{word("third", "%node", 2)}
+  %rest = getelementptr i64, ptr %node, i64 {REST}
+  switch i64 %kind, label %number [
+    i64 {NOTHING}, label %good
+    i64 {TUPLE}, label %tuple
+    i64 {DICT}, label %named
+    i64 {ATTRIBUTES}, label %named ]
+good:
+  ret void
+bad:
+  store i64 {FAILED}, ptr %columns
+  ret void
+number:
+  %column = getelementptr i64, ptr %columns, i64 %third{word("data", "%column", 0, "ptr")}{word("filled", "%column", 1)}
+  {word("capacity", "%column", 2)}
+  %after = add i64 %filled, 1
+  store i64 %after, ptr %filled.at
+  br i1 %only, label %good, label %room
+room:
+  %fits = icmp ult i64 %filled, %capacity
+  br i1 %fits, label %zero, label %bad
+zero:
+  %is.bool = icmp eq i64 %kind, {BOOLS}
+  br i1 %is.bool, label %byte, label %word
+byte:
+  %byte.to = getelementptr i8, ptr %data, i64 %filled
+  store i8 0, ptr %byte.to
+  ret void
+word:
+  %word.to = getelementptr i64, ptr %data, i64 %filled
+  store i64 0, ptr %word.to
+  ret void{parts.format("tuple", 1, 0)}{parts.format("named", 2, 1)}
+}}
+"""
+
+
+def _intern() -> str:
+    """`@whole` is the value of an int that is a code; `@intern` gives a string its code, as `abstract.words.intern` does.
+
+    The latter is -1 where it has no UTF-8, or the code of another string.
+    """
+    same = """
+  %{0} = call ptr %find(ptr %{1}, ptr %number)
+  %{0}.none = icmp eq ptr %{0}, null
+  br i1 %{0}.none, label %{0}.well, label %{0}.compare
+{0}.compare:
+  %{0}.order = call i32 %compare(ptr %{0}, ptr %text)
+  %{0}.same = icmp eq i32 %{0}.order, 0
+  br i1 %{0}.same, label %{0}.well, label %drop
+{0}.well:"""
+    first, second = (x - (1 << 64) if x >> 63 else x for x in (FIRST, SECOND))
+    return f"""
+define internal i64 @whole(ptr %int) {{
+entry:
+  %size.at = getelementptr i64, ptr %int, i64 2{_DIGITS}
+  %digits = getelementptr i64, ptr %int, i64 3
+  %some = icmp ugt i64 %count, 0
+  br i1 %some, label %loop, label %end
+loop:
+  %k = phi i64 [ %count, %entry ], [ %k1, %loop ]
+  %sum = phi i64 [ 0, %entry ], [ %sum1, %loop ]
+  %k1 = sub i64 %k, 1
+  %digit.at = getelementptr i32, ptr %digits, i64 %k1
+  %digit = load i32, ptr %digit.at
+  %wide = zext i32 %digit to i64
+  %moved = shl i64 %sum, 30
+  %sum1 = or i64 %moved, %wide
+  %more = icmp ugt i64 %k1, 0
+  br i1 %more, label %loop, label %end
+end:
+  %number = phi i64 [ 0, %entry ], [ %sum1, %loop ]
+  ret i64 %number
+}}
+
+define internal i64 @intern(ptr %node, ptr %text) {{
+entry:
+  %size.to = alloca i64
+  %last = alloca i64
+  {word("find", "%node", REST - 2, "ptr")}{word("codes", "%node", REST, "ptr")}{word("texts", "%node", REST + 1, "ptr")}
+  {word("constants", "%node", REST + 2, "ptr")}{word("utf8", "%node", REST + 3, "ptr")}{word("new", "%node", REST + 4, "ptr")}
+  {word("set", "%node", REST + 5, "ptr")}{word("compare", "%node", REST + 6, "ptr")}{word("free", "%node", REST + 7, "ptr")}
+  {word("forget", "%node", REST + 8, "ptr")}
+  %bytes = call ptr %utf8(ptr %text, ptr %size.to)
+  %none = icmp eq ptr %bytes, null
+  br i1 %none, label %bad, label %measure
+measure:
+  %size = load i64, ptr %size.to
+  %empty = icmp eq i64 %size, 0
+  br i1 %empty, label %hashed, label %start
+start:
+  %h0 = mul i64 %size, {first}
+  %whole = and i64 %size, -8
+  %tail = and i64 %size, 7
+  br label %words
+words:
+  %at = phi i64 [ 0, %start ], [ %at1, %mix ]
+  %h = phi i64 [ %h0, %start ], [ %h3, %mix ]
+  %in.whole = icmp ult i64 %at, %whole
+  br i1 %in.whole, label %full, label %behind
+behind:
+  %more = icmp ult i64 %at, %size
+  br i1 %more, label %part, label %finish
+full:
+  %word.at = getelementptr i8, ptr %bytes, i64 %at
+  %word = load i64, ptr %word.at, align 1
+  br label %mix
+part:
+  store i64 0, ptr %last
+  br label %copy
+copy:
+  %c = phi i64 [ 0, %part ], [ %c1, %copy ]
+  %c.at = add i64 %at, %c
+  %byte.at = getelementptr i8, ptr %bytes, i64 %c.at
+  %byte = load i8, ptr %byte.at
+  %byte.to = getelementptr i8, ptr %last, i64 %c
+  store i8 %byte, ptr %byte.to
+  %c1 = add i64 %c, 1
+  %c.more = icmp ult i64 %c1, %tail
+  br i1 %c.more, label %copy, label %copied
+copied:
+  %partial = load i64, ptr %last
+  br label %mix
+mix:
+  %w = phi i64 [ %word, %full ], [ %partial, %copied ]
+  %h1 = xor i64 %h, %w
+  %h2 = mul i64 %h1, {second}
+  %shifted = lshr i64 %h2, 32
+  %h3 = xor i64 %h2, %shifted
+  %at1 = add i64 %at, 8
+  br label %words
+finish:
+  %f1 = mul i64 %h, {first}
+  %f1.shifted = lshr i64 %f1, 29
+  %f2 = xor i64 %f1, %f1.shifted
+  %f3 = mul i64 %f2, {second}
+  %f3.shifted = lshr i64 %f3, 32
+  %f4 = xor i64 %f3, %f3.shifted
+  %f5 = lshr i64 %f4, 1
+  br label %hashed
+hashed:
+  %code = phi i64 [ 0, %measure ], [ %f5, %finish ]
+  %number = call ptr %new(i64 %code)
+  %numberless = icmp eq ptr %number, null
+  br i1 %numberless, label %bad, label %look
+look:{same.format("constant", "constants")}{same.format("known", "texts")}
+  br i1 %known.none, label %remember, label %note
+remember:
+  %remembered = call i32 %set(ptr %texts, ptr %number, ptr %text)
+  %kept = icmp eq i32 %remembered, 0
+  br i1 %kept, label %note, label %drop
+note:
+  %noted = call i32 %set(ptr %codes, ptr %text, ptr %number)
+  %well = icmp eq i32 %noted, 0
+  br i1 %well, label %done, label %drop
+done:
+  call void %free(ptr %number)
+  ret i64 %code
+drop:
+  call void %free(ptr %number)
+  br label %bad
+bad:
+  call void %forget()
+  ret i64 -1
 }}
 """
 
@@ -391,15 +707,21 @@ def entry() -> str:
   %{name}.more = icmp ule i64 %{name}.k1, %count
   br i1 %{name}.more, label %{name}.loop, label %{then}"""
 
-    clear = """
+    clear = (
+        """
   store i64 0, ptr %clear.column
   %clear.filled.at = getelementptr i64, ptr %clear.column, i64 1
   store i64 0, ptr %clear.filled.at
   %clear.limit.at = getelementptr i64, ptr %clear.column, i64 2
   store i64 0, ptr %clear.limit.at
   %clear.array.at = getelementptr i64, ptr %clear.column, i64 3
-  store i64 0, ptr %clear.array.at
+  store i64 0, ptr %clear.array.at"""
+        + word("clear.options", "%clear.column", OPTIONS)
+        + f"""
+  %clear.missing.at = getelementptr i64, ptr %clear.column, i64 {MISSING}
+  store i64 %clear.options, ptr %clear.missing.at
   br label %clear.next"""
+    )
     make = (
         word("make.counted", "%make.column", 1)
         + f"""
@@ -431,9 +753,15 @@ make.made:"""
     check = (
         word("check.filled", "%check.column", 1)
         + word("check.limit", "%check.column", 2)
+        + word("check.missing", "%check.column", MISSING)
+        + word("check.least", "%check.column", LEAST)
         + """
   %check.whole = icmp eq i64 %check.filled, %check.limit
-  br i1 %check.whole, label %check.next, label %other"""
+  %check.all = icmp eq i64 %check.missing, 0
+  %check.many = icmp uge i64 %check.filled, %check.least
+  %check.options = and i1 %check.all, %check.many
+  %check.good = and i1 %check.whole, %check.options
+  br i1 %check.good, label %check.next, label %other"""
     )
     give = (
         word("give.array", "%give.column", 3, "ptr")
