@@ -282,21 +282,33 @@ def _arrays(values: list[np.ndarray]) -> ListColumn:
         Uneven: they differ, or have no axes.
     """
     first = values[0]
-    if not first.ndim:
+    rank = first.ndim
+    if not rank:
         raise Uneven(0, "is an array without axes")
     shapes = list(map(_shape, values))
     if len(set(map(_dtype, values))) > 1 or len(set(map(len, shapes))) > 1:
-        k = next(k for k, a in enumerate(values) if a.dtype != first.dtype or a.ndim != first.ndim)
-        text = f"is an array of {values[k].dtype} with {values[k].ndim} axes, and the first one of {first.dtype} with {first.ndim}"
+        k = next(k for k, a in enumerate(values) if a.dtype != first.dtype or a.ndim != rank)
+        text = f"is an array of {values[k].dtype} with {values[k].ndim} axes, and the first one of {first.dtype} with {rank}"
         raise Uneven(k, text)
-    sizes = np.array(shapes, np.int64)
-    flat = np.concatenate(values if first.ndim == 1 else [a.ravel() for a in values])
-    t = array_entry(first.dtype.name, first.ndim)
-    elements = ListColumn(t.elems[0], (sizes.prod(axis=1), ListColumn(Scalar(first.dtype.name, True), flat)))
-    return ListColumn(t, (elements, *(ListColumn(INT, sizes[:, k].copy()) for k in range(len(t.elems) - 1))))
+    t = array_entry(dtype_name(first.dtype), rank)
+    if rank == 1:
+        counts, flat, sizes = np.fromiter(map(len, values), np.int64, len(values)), np.concatenate(values), []
+    else:
+        every = np.array(shapes, np.int64)
+        counts, flat = every.prod(axis=1), np.concatenate([a.ravel() for a in values])
+        sizes = [ListColumn(INT, column) for column in np.ascontiguousarray(every.T)]
+    elements = t.elems[0]
+    assert isinstance(elements, List)
+    return ListColumn(t, (ListColumn(elements, (counts, ListColumn(elements.elem, flat))), *sizes))
 
 
 _shape, _dtype = operator.attrgetter("shape"), operator.attrgetter("dtype")
+
+
+@functools.cache
+def dtype_name(dtype: np.dtype) -> str:
+    """The name of a dtype, which NumPy makes anew each time."""
+    return dtype.name
 
 
 # --- records ----------------------------------------------------------------------------------------------------------

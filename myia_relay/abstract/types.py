@@ -9,6 +9,7 @@ only is a `List`.
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Iterable
 from dataclasses import dataclass
 from types import UnionType
@@ -259,6 +260,7 @@ def union_of(*options: Type) -> Struct:
     return Struct("union", (INT, *options))
 
 
+@functools.cache
 def array_entry(dtype: str, rank: int) -> Struct:
     """The type of an entry of a list that is an array with sizes of its own."""
     return Struct("array", (List(Scalar(dtype, True)), *[INT] * (rank if rank > 1 else 0)))

@@ -492,3 +492,24 @@ def test_numbers_of_numpy_stay_what_they_are(dtype, executor):
     squares = relay(grad(lambda xs: float(sum([x * x for x in xs]))), executor=executor)
     if dtype is np.float64:
         assert squares([dtype(3), dtype(2)]) == [6.0, 4.0]
+
+
+def sorted_by_size(rows):
+    small, large, out = [], [], []
+    for row in rows:
+        if len(row) > 2:
+            large.append(row)
+            out.append(row)
+        if len(row) <= 3:
+            small.append(row)
+            out.append(row)
+    return small, large, out
+
+
+def test_rows_are_collected_in_several_branches(executor):
+    f = relay(sorted_by_size, executor=executor)
+    for count in (20, 3):
+        rows = [[float(i) for i in range(k % 5)] for k in range(count)]
+        assert f(rows) == sorted_by_size(rows)
+    arrays = [np.arange(k % 5) for k in range(20)]
+    assert repr(f(arrays)) == repr(sorted_by_size(arrays))

@@ -20,7 +20,7 @@ import numpy as np
 
 from ...abstract.declared import Constructed
 from ...abstract.dims import symbol
-from ...abstract.disassembly import ListColumn, Uneven, take_apart
+from ...abstract.disassembly import ListColumn, Uneven, dtype_name, take_apart
 from ...abstract.families import family_of
 from ...abstract.reading import note, read
 from ...abstract.types import FLOATS, INTS, Array, List, NoneT, Scalar, Struct, Type, holds_array_entries
@@ -163,7 +163,7 @@ def _may_be_data(entry: Any, arrays: bool) -> bool:
     """Whether an entry consists of numbers, lists, records and perhaps arrays, as far as its first parts tell."""
     kind = type(entry)
     if kind is np.ndarray:
-        return arrays and entry.ndim > 0 and entry.dtype.isnative and entry.dtype.name in ARRAY_DTYPES
+        return arrays and entry.ndim > 0 and entry.dtype.isnative and dtype_name(entry.dtype) in ARRAY_DTYPES
     if kind in _NUMBERS or kind is str or entry is None or isinstance(entry, np.generic):
         return True
     if kind is list:

@@ -129,7 +129,7 @@ async def branch(
             mark_like(engine.shared, [r.cell(cell) for r in regions if r.has_cell(cell)], [content])
         after_branch(frame, regions, values, cells, contents)
     parts = [v.elems if isinstance(v, Seq) else (v,) for v in (*values, result) if v is not None and v is not NEVER]
-    if len({len(p) for p in parts}) == 1:
+    if isinstance(result, Seq) and len({len(p) for p in parts}) == 1:
         for *arms_part, part in zip(*parts):
             mark_like(engine.shared, arms_part, [part])
     else:

@@ -182,7 +182,16 @@ def mark_result(shared: set[Node | Seq], graph: Graph, leaves: Iterable[tuple[in
 
 
 def mark_like(shared: set[Node | Seq], sources: list[Val], targets: list[Val]) -> None:
-    """Mark the arrays and lists of `targets` if one of those that flow into them is marked; the lists, if one is Python's."""
+    """Mark the arrays and lists of `targets` if one of those that flow into them is marked; the lists, if one is Python's.
+
+    A run-time list is marked if one of the lists that it may be is: what is in it is marked where it is taken out.
+    """
+    target = targets[0] if len(targets) == 1 else None
+    if isinstance(target, Dyn) and isinstance(target.type, List):
+        if all(isinstance(v, Dyn) or isinstance(v, Seq) and v.kind == "list" for v in sources):
+            if any((v.node if isinstance(v, Dyn) else v) in shared for v in sources):
+                shared.add(target.node)
+            return
     if any(isinstance(v, Listed) for v in sources):
         shared.update(n for v in targets for n in arrays_of(v) if isinstance(n.type, List))
     if shared and any(n in shared for v in sources for n in (*arrays_of(v), *lists_of(v))):
