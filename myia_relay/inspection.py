@@ -8,7 +8,7 @@ from __future__ import annotations
 import functools
 from typing import TYPE_CHECKING, Any
 
-from .decorated import at_boundary, source_function
+from .decorated import at_boundary, parameter_annotations, source_function
 from .pipeline import assembled, finisher
 from .utils.debugging import observed
 from .utils.errors import SliceBeyond, ValueError_
@@ -31,6 +31,7 @@ class Inspectable:
     """The methods that look inside of a function."""
 
     options: dict[str, Any]
+    static: Any
     _cuts: SliceCuts
     __relay_function__: Any
     __wrapped__: Any
@@ -98,19 +99,26 @@ class Inspectable:
     def explain(self, *args, **kwargs) -> Explanation:
         """What compiling for these arguments does, and what the native program costs; prints as text.
 
-        Passes with times and sizes of the graph, kernels with their operations and bytes, the memory plan, source lines with
-        their share of the work. The function is compiled anew for it.
+        Which arguments are structure and which are data, and why; passes with times and sizes of the graph, kernels with their
+        operations and bytes, the memory plan, source lines with their share of the work. The function is compiled anew for it.
 
         Raises:
             CompileError: the program cannot be compiled.
         """
+        from .debug.arguments import argument_rows
         from .debug.explanation import Passes, explanation
 
         passes = Passes()
         with observed(passes):
             compiled, values = self._anew(inspect=True)._compiled(args, kwargs)
+        given, treedefs = [*args, *kwargs.values()], compiled.arguments or ()
+        rows: list[list[str]] = []
+        if len(treedefs) == len(given):
+            known = parameter_annotations(self.__relay_function__)[0][: len(args)]
+            names = [*known, *(f"argument {k}" for k in range(len(known), len(args))), *kwargs]
+            rows = argument_rows(names, treedefs, given, compiled.unread, self.static)
         return explanation(
-            getattr(self, "__name__", "f"), compiled.run, compiled.seconds, passes, self._given(compiled, values)
+            getattr(self, "__name__", "f"), compiled.run, compiled.seconds, passes, self._given(compiled, values), rows
         )
 
     @at_boundary

@@ -107,7 +107,9 @@ class Explanation(str):
         )
 
 
-def explanation(name: str, program: Any, seconds: dict[str, float], passes: Passes, values: list) -> Explanation:
+def explanation(
+    name: str, program: Any, seconds: dict[str, float], passes: Passes, values: list, arguments: list[list[str]]
+) -> Explanation:
     """The explanation of a program.
 
     Args:
@@ -116,6 +118,7 @@ def explanation(name: str, program: Any, seconds: dict[str, float], passes: Pass
         seconds: the times of the stages.
         passes: what watched its compilation.
         values: its arguments, whose sizes count.
+        arguments: a table of them.
     """
     lookup = sizes(program.graph, values).__getitem__
     stages = [["stage", "time", "nodes", "graphs"]]
@@ -131,6 +134,7 @@ def explanation(name: str, program: Any, seconds: dict[str, float], passes: Pass
     return Explanation(
         [
             (f"{name}: compiled in {show_time(sum(seconds.values()))}", stages),
+            *([("arguments", arguments)] if len(arguments) > 1 else []),
             ("passes that changed the program", passes.by_name()),
             (calls, kernels),
             ("source lines, by the time that their kernels take at best", lines),

@@ -132,7 +132,8 @@ def test_explain_says_what_passes_kernels_memory_and_lines_cost(trained):
     text = train.explain(trained[0], np.ones(40, np.float32), np.eye(3, dtype=np.float32)[1])
     titles = [title for title, _ in text.sections]
     assert "compiled in" in titles[0] and "memory" in titles[-1] and "in use at once" in titles[-1]
-    stages, passes, kernels, lines, arrays = (rows for _, rows in text.sections)
+    stages, arguments, passes, kernels, lines, arrays = (rows for _, rows in text.sections)
+    assert [row[1] for row in arguments[1:]] == ["data", "data", "data"]
     assert [row[0] for row in stages[1:6]] == ["inferred", "simplified", "differentiated", "optimized", "lowered"]
     assert all(int(row[2]) > 0 for row in stages[1:6]) and any(row[1] == "simplify" for row in passes)
     assert any("matvec" in row[0] and row[2] and row[3] for row in kernels) and len(arrays) > 1
