@@ -20,7 +20,7 @@ from typing import Any
 import numpy as np
 
 from .abstract.families import FieldError, Misfit
-from .abstract.types import Array, Data, List, Scalar, Type
+from .abstract.types import Array, Data, List, Scalar, Type, holds_array_entries
 from .backend.native.writing import shared
 from .cache.cutting import SliceCuts
 from .cache.objects import prepare
@@ -33,12 +33,12 @@ from .infer.arguments.arguments import (
     PLAIN,
     ReturnedFunction,
     constant_treedef,
+    copy_listed,
     copy_results,
     describe_argument,
     quick_key,
-    refuse_overlaps,
     resolve_again,
-    result_arrays,
+    writable_targets,
 )
 from .infer.arguments.columns import ListsAsData, ShortLists, gives_arrays
 from .infer.arguments.list_calls import direct
@@ -579,12 +579,14 @@ class Relay(Inspectable, Remade):
                 raise ValueError_("into: the function changes an argument in place; call it, or let it change a copy")
             for hidden in compiled.program.hidden:
                 values = [*values, hidden.fetch(values)]
+            if any(holds_array_entries(leaf.info) for leaf in compiled.program.result.leaves()):
+                targets = writable_targets(compiled.program.result, out)
+                leaves = compiled.results(values, compiled.run(*values))
+                copy_listed(compiled.program.result, leaves, targets)
+                return out
             known, into, given = last
             if compiled is not known:
-                targets = list(result_arrays(compiled.program.result, out))
-                refuse_overlaps(targets)
-                if any(isinstance(t, np.ndarray) and not t.flags.writeable for t in targets):
-                    raise ValueError_("into is given a read-only array")
+                targets = writable_targets(compiled.program.result, out)
                 into, given = getattr(compiled.run, "into", None), tuple(targets) if len(targets) != 1 else targets[0]
                 if into is None or not compiled.plain:
                     copy_results(targets, compiled.results(values, compiled.run(*values)))

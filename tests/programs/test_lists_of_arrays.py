@@ -480,3 +480,17 @@ def test_a_graph_network_on_ragged_neighbours(executor):
     step[1, 2] = 1e-6
     both = [network(features, neighbours, w1 + d, w2) for d in (step, -step)]
     assert np.isclose(by_w[1, 2], (both[0] - both[1]) / 2e-6, rtol=1e-5)
+
+
+def test_into_takes_lists_of_arrays():
+    def squares(xs):
+        return [x * x for x in xs], xs[0].sum()
+
+    for executor in EXECUTORS:
+        f = relay(squares, executor=executor)
+        for xs in (vectors(), vectors(MANY + 2)):
+            out = [np.zeros_like(x) for x in xs], np.zeros(())
+            assert f.into(out)(xs) is out and not differences(out[0], squares(xs)[0]) and out[1] == xs[0].sum()
+        for bad, problem in ((vectors(3), "4 arrays for a result of 19"), (vectors(more=1), "an array of shape")):
+            with pytest.raises(CompileError, match=problem):
+                f.into((bad, np.zeros(())))(vectors())

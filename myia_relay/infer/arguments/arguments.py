@@ -17,7 +17,7 @@ from ...abstract.disassembly import Uneven, numbers
 from ...abstract.families import annotation_type, family_of
 from ...abstract.structures import leaving
 from ...abstract.structures import rebuild as rebuild_value
-from ...abstract.types import NONE, Array, Data, List, Scalar, Struct
+from ...abstract.types import NONE, Array, Data, List, Scalar, Struct, is_array_entry
 from ...ir.build import Builder, type_of_constant
 from ...library.complex_numbers import Complex
 from ...utils.arrays import require_plain_array
@@ -384,7 +384,10 @@ def result_arrays(treedef: TreeDef, out: Any) -> Iterator[Any]:
     if treedef.tag == "dyn":
         if isinstance(treedef.info, Data):
             raise TypeError_(f"into: a part of the result is {treedef}, which no array can hold")
-        yield out
+        if isinstance(out, list) and isinstance(treedef.info, List) and is_array_entry(treedef.info.elem):
+            yield from out
+        else:
+            yield out
     elif treedef.tag == "seq":
         kind, fields, _ = treedef.info
         if kind == "dict" and isinstance(out, dict) and tuple(out) == fields:
@@ -403,6 +406,24 @@ def result_arrays(treedef: TreeDef, out: Any) -> Iterator[Any]:
         raise TypeError_(f"into: a part of the result is {treedef}, which no array can hold")
 
 
+def writable_targets(treedef: TreeDef, out: Any) -> list[Any]:
+    """The arrays into which a result is written.
+
+    Args:
+        treedef: of the result.
+        out: a tree of them, like the result.
+
+    Raises:
+        TypeError_: it is no such tree.
+        ValueError_: one is read-only, or two share memory.
+    """
+    targets = list(result_arrays(treedef, out))
+    refuse_overlaps(targets)
+    if any(isinstance(t, np.ndarray) and not t.flags.writeable for t in targets):
+        raise ValueError_("into is given a read-only array")
+    return targets
+
+
 def refuse_overlaps(targets: list) -> None:
     """Refuse arrays for several results if they share memory: the last result written would overwrite the others.
 
@@ -410,6 +431,8 @@ def refuse_overlaps(targets: list) -> None:
         ValueError_: two of them overlap, or one overlaps itself.
     """
     arrays = [t for t in targets if isinstance(t, np.ndarray)]
+    if len(set(map(id, arrays))) == len(arrays) and all(a.flags.owndata and a.flags.forc for a in arrays):
+        return
     for k, first in enumerate(arrays):
         if any(size > 1 and stride == 0 for size, stride in zip(first.shape, first.strides, strict=True)):
             raise ValueError_(
@@ -445,6 +468,25 @@ def copy_results(targets: list, results: Any) -> None:
         if target.shape != value.shape:
             raise ShapeError(f"into is given an array of shape {target.shape} for a result of shape {value.shape}")
         target[...] = value
+
+
+def copy_listed(treedef: TreeDef, leaves: Iterable, targets: list) -> None:
+    """Copy results of which some are lists of arrays.
+
+    Args:
+        treedef: of the result.
+        leaves: what it consists of.
+        targets: the arrays for it, one for each entry of a list.
+
+    Raises:
+        TypeError_: a list has another length, or see `copy_results`.
+    """
+    values: list = []
+    for leaf, part in zip(leaves, treedef.leaves(), strict=True):
+        values += leaving(leaf, part.info) if isinstance(part.info, List) else [leaf]
+    if len(values) != len(targets):
+        raise TypeError_(f"into is given {len(targets)} arrays for a result of {len(values)}")
+    copy_results(targets, values)
 
 
 def constant_treedef(value: Any, leaves: list | None = None) -> TreeDef:
