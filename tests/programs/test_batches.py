@@ -251,3 +251,60 @@ def test_a_tape_that_only_one_branch_batches():
     np.testing.assert_allclose(
         relay(vmap(grad(branching), (0, None)))(XS, 3), [relay(grad(branching))(x, 3) for x in XS.tolist()], rtol=1e-13
     )
+
+
+def added(row):
+    total = 0.0
+    for x in row:
+        total += x * x
+    return total
+
+
+def of_two(x, y):
+    return np.dot(x, y) + x[0]
+
+
+LISTS = {
+    "numbers": (lambda x: 2 * x, ([1.0, 2.0, -3.0],), 0),
+    "ints": (lambda x: 2 * x, ([1, 2, 3],), 0),
+    "few mixed": (lambda x: 2 * x, ([1, 2.5, True],), 0),
+    "rows": (added, ([[1.0, 2.0], [3.0, 4.0], [5.0, 6.0]],), 0),
+    "columns": (added, ([[1.0, 2.0], [3.0, 4.0], [5.0, 6.0]],), 1),
+    "pairs": (lambda p: p[0] * p[1], ([(1.0, 2), (3.0, 4)],), 0),
+    "two lists": (of_two, ([[1.0, 2.0], [3.0, 4.0]], [[0.5, 1.5], [2.5, 3.5]]), 0),
+    "one for all": (of_two, ([[1.0, 2.0], [3.0, 4.0]], [0.5, 1.5]), (0, None)),
+    "an array beside it": (of_two, ([[1.0, 2.0], [3.0, 4.0]], np.ones((2, 2))), 0),
+    "gradients": (grad(added), ([[1.0, 2.0], [3.0, 4.0]],), 0),
+    "three levels": (lambda m: m[1, 0] + np.sum(m), ([[[1.0], [2.0]], [[3.0], [4.0]]],), 0),
+}
+
+
+@pytest.mark.parametrize("executor", ["interpreter", "python", "native"])
+@pytest.mark.parametrize("name", LISTS)
+def test_lists_are_the_arrays_that_numpy_makes_of_them(name, executor):
+    function, args, axes = LISTS[name]
+    f = relay(vmap(function, in_axes=axes), executor=executor)
+    batched = axes if isinstance(axes, tuple) else [axes] * len(args)
+    arrays = [x if axis is None else np.asarray(x) for x, axis in zip(args, batched, strict=True)]
+    want = f(*arrays)
+    got = f(*args)
+    assert got.dtype == want.dtype
+    np.testing.assert_array_equal(got, want)
+
+
+@pytest.mark.parametrize("executor", ["interpreter", "python", "native"])
+def test_lists_in_dicts_and_in_programs_are_batches(executor):
+    f = relay(vmap(lambda p, k: p["x"] * p["y"][k], in_axes=(0, None)), executor=executor)
+    np.testing.assert_array_equal(f({"x": [1.0, 2.0], "y": [[3.0, 4.0], [5.0, 6.0]]}, 1), [4.0, 12.0])
+
+    @relay(executor=executor)
+    def loss(rows):
+        return np.sum(vmap(added)(rows)) + np.sum(vmap(added)([[1.0, 2.0], [3.0, 4.0]]))
+
+    rows = [[1.0, 2.0], [3.0, 4.0], [5.0, 6.0]]
+    assert loss(rows) == 91.0 + 30.0
+    assert grad(loss)(rows) == [[2.0, 4.0], [6.0, 8.0], [10.0, 12.0]]
+    with pytest.raises(ValueError, match="different sizes"):
+        loss([[1.0, 2.0], [3.0]])
+    with pytest.raises(TypeError, match="trees of a structure known at compile time"):
+        relay(vmap(lambda p: p["x"]), executor=executor)([{"x": 1.0}, {"x": 2.0}])

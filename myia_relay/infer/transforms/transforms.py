@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from ...abstract.types import Array, Data, Ref, Scalar
+from ...abstract.types import Array, Data, List, Ref, Scalar, Struct
 from ...ir.node import Node
 from ...ir.prim import REGISTRY
 from ...prims.api.numpy_api import IMPLEMENTATIONS
@@ -22,12 +22,13 @@ from ...utils.errors import GradError, ShapeError, TypeError_, nearest
 from ...utils.source import Origin
 from ..engine.engine import Engine
 from ..engine.frames import Frame
+from ..language.calls import from_sequence
 from ..language.registry import derived
 from ..objects.leaves import lift, to_option
 from ..objects.lists import refuse_run_time, refuse_run_time_result
-from ..values.kinds import is_data
+from ..values.kinds import is_data, is_list
 from ..values.treedef import describe, rebuild, tree_structure
-from ..values.values import AtVal, Derived, Dyn, Seq, Val, elements
+from ..values.values import AtVal, Derived, Dyn, Listed, Seq, Val, elements
 from .model_gradients import model_gradient
 from .requests import differentiate, parameter_names, specialise_call, static_names
 
@@ -167,11 +168,36 @@ def example_of(frame: Frame, arg: Val, batched: list[bool]) -> Val:
     return rebuild(treedef, iter(stand_ins))
 
 
+async def with_arrays(engine: Engine, frame: Frame, value: Val, origin: Origin, site: Any) -> Val:
+    """A tree in which lists of numbers, and of rows of numbers, are the arrays that NumPy makes of them."""
+    if is_list(value) and _is_array_like(value):
+        return await from_sequence(engine, frame, value, origin, site)
+    if not isinstance(value, Seq):
+        return value
+    parts = [await with_arrays(engine, frame, part, origin, site) for part in value.elems]
+    same = all(a is b for a, b in zip(parts, value.elems, strict=True))
+    return value if same else Seq(value.kind, tuple(parts), value.fields, value.cls)
+
+
+def _is_array_like(value: Any) -> bool:
+    """Whether a list or a tuple, or a type of one, holds numbers, or lists and tuples of numbers, and nothing else."""
+    if isinstance(value, Dyn):
+        value = value.type
+    if isinstance(value, List):
+        return _is_array_like(value.elem)
+    if isinstance(value, Seq | Struct):
+        return value.kind in ("list", "tuple") and bool(value.elems) and all(map(_is_array_like, value.elems))
+    return isinstance(value, Listed | Scalar)
+
+
 async def batch(engine: Engine, frame: Frame, fn: Val, args, in_axes: Any, origin: Origin, site) -> tuple[Val, Any]:
     """`vmap(fn)(*args)` with the batch axis of the results first, and the batch size."""
     constants = [name in static_names(fn) for name in parameter_names(engine, fn)]
     if isinstance(in_axes, int) and any(constants):
         in_axes = tuple(None if k < len(constants) and constants[k] else in_axes for k in range(len(args)))
+    for k, axis in enumerate(in_axes if isinstance(in_axes, tuple) else [in_axes] * len(args)):
+        if axis is not None and k < len(args):
+            args = [*args[:k], await with_arrays(engine, frame, args[k], origin, site), *args[k + 1 :]]
     args, flags, size = batched_leaves(frame, list(args), in_axes)
     examples = [example_of(frame, a, f) for a, f in zip(args, flags, strict=True)]
     dynamic = tuple(map(any, flags))
