@@ -174,6 +174,7 @@ READING = {
 }
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("name", READING)
 @pytest.mark.parametrize("executor", EXECUTORS)
 def test_one_program_reads_all_lengths_and_sizes(name, executor):
@@ -254,6 +255,7 @@ CHANGES = {
 }
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("function", CHANGES, ids=lambda f: f.__name__)
 @pytest.mark.parametrize("executor", EXECUTORS)
 def test_the_callers_arrays_change(function, executor):
