@@ -117,7 +117,7 @@ def _fits(target: Any, plan: Any) -> bool:
     if plan[0] == "dict":
         return all(k not in target or _fits(target[k], p) for k, p in plan[1].items())
     if plan[0] == "every":
-        if plan[1] == "set" and _only_lists(target):
+        if plan[1] == "set" and (_only(list, target) or _only(np.ndarray, target)):
             return True
         return all(_fits(part, plan[1]) for part in target)
     if plan[0] == "parts":
@@ -125,9 +125,9 @@ def _fits(target: Any, plan: Any) -> bool:
     return all(map(_fits, target, plan[1]))
 
 
-def _only_lists(entries: list) -> bool:
-    """Whether all entries of a list are lists; a function of CPython looks at them."""
-    return {list}.issuperset(map(type, entries))
+def _only(kind: type, entries: list) -> bool:
+    """Whether all entries of a list are of a class; a function of CPython looks at them."""
+    return {kind}.issuperset(map(type, entries))
 
 
 def _objects(value: Any, treedef: TreeDef | None = None) -> list[Any]:
@@ -146,6 +146,8 @@ def _objects(value: Any, treedef: TreeDef | None = None) -> list[Any]:
             others = set(map(type, entries)) - _NUMBERS
             if others == {list} and type(top) is list and _NUMBERS.issuperset(map(type, chain.from_iterable(top))):
                 out += (e for e in top if type(e) is list)
+            elif others == {np.ndarray}:
+                out += (e for e in entries if type(e) is np.ndarray)
             elif others:
                 stack.extend(e for e in entries if type(e) not in _NUMBERS)
         elif isinstance(top, tuple):
@@ -239,7 +241,9 @@ def _written(target: Any, plan: Any) -> Iterator[np.ndarray]:
         if isinstance(target, np.ndarray):
             yield target
     elif isinstance(plan, list) and plan[0] == "every":
-        if plan[1] != "set" or not _only_lists(target):
+        if plan[1] == "set" and _only(np.ndarray, target):
+            yield from target
+        elif plan[1] != "set" or not _only(list, target):
             for part in target:
                 yield from _written(part, plan[1])
     elif isinstance(plan, list) and plan[0] == "parts":
@@ -273,9 +277,12 @@ def _write(target: Any, final: Any, plan: Any) -> None:
                 _write(part, value, inner)
         return
     if plan[0] == "every":
-        if plan[1] == "set" and _only_lists(target):
+        if plan[1] == "set" and _only(list, target):
             for part, value in zip(target, final, strict=False):
                 part[:] = value
+        elif plan[1] == "set" and _only(np.ndarray, target):
+            for part, value in zip(target, final, strict=False):
+                part[...] = value
         else:
             for part, value in zip(target, final, strict=False):
                 _write(part, value, plan[1])
