@@ -15,12 +15,14 @@ import inspect
 import os
 import struct
 import zlib
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
 
 from ..abstract.dims import Dim, DimLike
-from ..abstract.types import Array, List, NoneT, Ref, Scalar, Str, Type, Undefined, leaves, numpy_dtype
+from ..abstract.types import Array, List, NoneT, Ref, Scalar, Str, Struct, Type, Undefined, leaves, numpy_dtype
+from ..abstract.words import is_word
 from ..backend.native.area import round_up
 from ..backend.native.sites import Number, Site, StaticOperand
 from ..backend.native.standalone import StandaloneCode, TargetMachine, archive, shared_object
@@ -101,7 +103,10 @@ def _export(function: Any, path: str, examples: tuple, target: str | None) -> No
             getattr(function, "__name__", "") or getattr(getattr(function, "spec", None), "function", function).__name__
         )
     names = _names(function, relay, treedefs)
-    data = _Description(name, compiled, names, given, machine).bytes()
+    try:
+        data = _Description(name, compiled, names, given, machine).bytes()
+    except LoweringError as error:
+        raise error.at(relay._place()) from None
     code: Any = compiled.run
     linked = archive(code.code, data) if path.endswith(".a") else shared_object(code.code, data, machine)
     write_atomically(path, linked)
@@ -126,13 +131,33 @@ def _names(function: Any, relay: Any, treedefs: list[TreeDef]) -> list[str]:
 
 
 def _paths(treedef: TreeDef, name: str, found: list[str]) -> None:
-    """The names of the leaves of a value: `x`, `x.0`, `x.weight`."""
-    if treedef.tag == "dyn":
+    """The names of the leaves of a value: `x`, `x.0`, `x.weight`, `rows.length`, `rows.lengths`, `rows.entries`."""
+    if treedef.tag == "dyn" or treedef.tag == "listed":
         found.append(name)
+        return
+    if treedef.tag == "columns":
+        found.append(f"{name}.length")
+        found.extend(_columns(treedef.info.elem, name))
+        return
     fields = treedef.info[1] if treedef.tag == "seq" else ()
     for k, part in enumerate(treedef.parts):
         step = fields[k] if k < len(fields) else str(k)
         _paths(part, f"{name}.{step}" if name else str(step), found)
+
+
+def _columns(t: Type, name: str, entries: str = ".entries") -> Iterator[str]:
+    """The names of the columns of the entries of a list: of numbers, of parts of records, of the lengths of lists in it."""
+    if isinstance(t, List):
+        yield f"{name}.lengths"
+        yield from _columns(t.elem, f"{name}.entries" if isinstance(t.elem, List) else name)
+    elif is_word(t):
+        yield f"{name}.code"
+    elif isinstance(t, Struct):
+        steps = ("which", *map(str, range(len(t.elems) - 1))) if t.kind == "union" else t.fields
+        for k, part in enumerate(t.elems):
+            yield from _columns(part, f"{name}.{steps[k] if k < len(steps) else k}", "")
+    elif isinstance(t, Scalar):
+        yield name + entries
 
 
 class _Description:
@@ -312,8 +337,16 @@ class _Description:
             elif result[0] == "sized":
                 outs.append((name, SIZED, [result[1], *result[2]], t))
             else:
+                if self.compiled.program.changes:
+                    change = self.compiled.program.changes[0]
+                    raise LoweringError(
+                        f"{self.name} changes the list '{change.name}' in place, and a library for C has no lists of the caller's: "
+                        f"let it return what is in the list in the end, np.array({change.name})",
+                        change.origin,
+                    )
                 raise LoweringError(
-                    f"{self.name} returns {self._shown(t)}, and a library for C arrays and numbers only"
+                    f"{self.name} returns {self._shown(t)}, and a library for C arrays and numbers only: return arrays, "
+                    "np.array(...) of a list of numbers or of equal rows, and for other rows their numbers and their lengths"
                 )
             if kind_of(outs[-1]) != ARRAY and getattr(t, "dtype", "") in ("float16", "bfloat16"):
                 raise LoweringError(f"{name} is a {t.dtype} number, and C has none; return an array")  # pyright: ignore[reportAttributeAccessIssue]

@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 from myia_relay import Float, Float64, LoweringError, Tensor, TypeError_, grad, relay, relay_model
+from myia_relay.abstract.words import code_of
 from myia_relay.backend.native import library
 from myia_relay.backend.native.standalone import INCLUDE, TargetMachine
 from myia_relay.model.lenet import lenet
@@ -120,6 +121,81 @@ def test_a_shared_object_in_c(tmp_path, runner, f, values):
     assert (code, error) == (0, "")
     assert np.allclose(found, flat(f(*values)), rtol=1e-12, atol=1e-12)
     assert said.startswith(f"# {f.__name__} for this machine, loaded in ")
+
+
+@relay
+def bought(book, rows, weights):
+    total = 0.0
+    for p in book:
+        if p["side"] == "buy":
+            total += p["price"] * p["n"]
+    for k, row in enumerate(rows):
+        for to, cost in row:
+            total += weights[to] * cost + k
+    return total
+
+
+@here
+def test_lists_are_columns_in_c(tmp_path, runner):
+    """The layout that docs/deployment.md describes."""
+    book = [{"side": "buy" if k % 2 else "a side of many letters", "price": 0.5 * k, "n": k} for k in range(7)]
+    rows = [[(i, i * 1.5) for i in range(k % 4)] for k in range(6)]
+    relay.export_library(bought, tmp_path / "f.so", book[:2], rows[:3], [1.0])
+    flat_rows = [pair for row in rows for pair in row]
+    inputs = {
+        "book.length": np.array([7]),
+        "book.side.code": np.array([code_of(p["side"]) for p in book]),
+        "book.price": np.array([p["price"] for p in book]),
+        "book.n": np.array([p["n"] for p in book]),
+        "rows.length": np.array([6]),
+        "rows.lengths": np.array([len(row) for row in rows]),
+        "rows.0": np.array([to for to, _ in flat_rows]),
+        "rows.1": np.array([cost for _, cost in flat_rows]),
+        "weights": np.arange(5.0),
+    }
+    code, error, said, found = run(tmp_path, [runner(), str(tmp_path / "f.so")], *inputs.values())
+    assert (code, error) == (0, "")
+    assert found == [bought(book, rows, [0.0, 1.0, 2.0, 3.0, 4.0])]
+    assert [line.split()[2].rstrip(":") for line in said.splitlines()[1:]][: len(inputs)] == list(inputs)
+
+
+@here
+def test_codes_of_strings_in_c(tmp_path):
+    texts = ["", "a", "buy", "12345678", "a side of many letters", "\N{GREEK SMALL LETTER ALPHA}" * 5]
+    source = "\n".join(
+        [
+            "#define MYIA_RELAY_IMPLEMENTATION",
+            '#include "myia_relay.h"',
+            "#include <stdio.h>\n#include <string.h>",
+            "int main(int n, char **texts) {",
+            "  for (int k = 1; k < n; k++) {",
+            '    printf("%lld\\n", (long long)myia_relay_code(texts[k], strlen(texts[k])));',
+            "  }",
+            "  return 0;",
+            "}",
+        ]
+    )
+    (tmp_path / "codes.c").write_text(source)
+    flags = ["-std=gnu99", "-Wall", "-Wextra", "-Werror", f"-I{INCLUDE}"]
+    subprocess.run(["gcc", *flags, "codes.c", "-o", "codes", "-lm", "-ldl"], cwd=tmp_path, check=True, timeout=120)
+    said = subprocess.run([tmp_path / "codes", *texts], capture_output=True, text=True, check=True).stdout
+    assert list(map(int, said.split())) == list(map(code_of, texts))
+
+
+def doubled(xs):
+    return [2 * x for x in xs]
+
+
+def double(xs):
+    for k in range(len(xs)):
+        xs[k] *= 2
+
+
+@pytest.mark.parametrize("function, advice", [(doubled, "return arrays"), (double, "let it return")])
+def test_lists_of_the_program_are_refused_with_advice(tmp_path, function, advice):
+    with pytest.raises(LoweringError, match=advice) as caught:
+        relay.export_library(relay(function), tmp_path / "f.so", [1.0, 2.0])
+    assert f"in {function.__name__}" in str(caught.value)
 
 
 def cpp(folder: Path) -> str:

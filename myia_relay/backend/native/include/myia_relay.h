@@ -82,6 +82,8 @@ const myia_relay_value *myia_relay_output(const myia_relay_program *program, int
 int myia_relay_run(myia_relay_program *program, const myia_relay_array *inputs, myia_relay_array *outputs);
 /* What the last error of the program was: "mymodel.py:12: ValueError: n is 0". NULL: of the last attempt to load. */
 const char *myia_relay_message(const myia_relay_program *program);
+/* What stands for a string, UTF-8 of so many bytes, in an input that is a column of strings ("book.name.code"). */
+int64_t myia_relay_code(const char *text, size_t size);
 
 #ifdef __cplusplus
 }
@@ -925,6 +927,22 @@ int myia_relay_outputs(const myia_relay_program *p) { return p->outputs; }
 const myia_relay_value *myia_relay_input(const myia_relay_program *p, int k) { return &p->in[k].value; }
 const myia_relay_value *myia_relay_output(const myia_relay_program *p, int k) { return &p->out[k].value; }
 const char *myia_relay_message(const myia_relay_program *p) { return p ? p->message : myia_relay_loading; }
+
+int64_t myia_relay_code(const char *text, size_t size) {
+  const uint64_t first = 0x9E3779B97F4A7C15u, second = 0xBF58476D1CE4E5B9u;
+  uint64_t hashed = size * first;
+  size_t at, k;
+  if (!size) return 0;
+  for (at = 0; at < size; at += 8) {
+    uint64_t word = 0;
+    for (k = 0; k < 8 && at + k < size; k++) word |= (uint64_t)(unsigned char)text[at + k] << (8 * k);
+    hashed = (hashed ^ word) * second;
+    hashed ^= hashed >> 32;
+  }
+  hashed *= first;
+  hashed = (hashed ^ hashed >> 29) * second;
+  return (int64_t)((hashed ^ hashed >> 32) >> 1);
+}
 
 #ifdef __cplusplus
 }
