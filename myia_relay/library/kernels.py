@@ -1,4 +1,4 @@
-"""Names in the library's programs for what LAPACK computes, for the Fourier transform, and for constants.
+"""Names in the library's programs for what LAPACK computes, for the Fourier transform, for sorting, and for constants.
 
 Their meaning in compiled code is in `prims/api/library`; matrices are in arrays of three axes. They are called from there alone.
 """
@@ -75,4 +75,14 @@ def orthogonal(a, complete=False) -> Any:
 
 def fourier(x, inverse) -> Any:
     """The transforms of vectors whose real and imaginary parts are two rows, along the last axis; without a factor 1 / n."""
+    raise NotImplementedError
+
+
+def sort_rows(x) -> Any:
+    """The elements of each row of a matrix in the order of a stable sort, NaN last."""
+    raise NotImplementedError
+
+
+def argsort_rows(x) -> Any:
+    """Their positions."""
     raise NotImplementedError

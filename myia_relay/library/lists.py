@@ -6,6 +6,10 @@ callers, `infer.language.builtins` and `infer.objects.list_methods`, check befor
 
 from __future__ import annotations
 
+import numpy as np
+
+from .kernels import argsort_rows, sort_rows
+
 
 def listed(xs):
     """`list(xs)`."""
@@ -147,6 +151,48 @@ def has_nan(x):
                 return True
         return False
     return bool(x != x)
+
+
+def sorted_numbers(xs, reverse):
+    """`sorted(xs, reverse=reverse)` of Python's numbers of one type."""
+    return _in_order(np.array(xs), reverse).tolist()
+
+
+def sorted_numpy_numbers(xs, reverse):
+    """The same of NumPy's."""
+    return list(_in_order(np.array(xs), reverse))
+
+
+def _in_order(x, reverse):
+    if reverse:  # equal ones stay as they stand
+        return np.flip(sort_rows(np.reshape(np.flip(x), (1, x.shape[0])))[0])
+    return sort_rows(np.reshape(x, (1, x.shape[0])))[0]
+
+
+def _places(x, reverse):
+    """The positions of numbers in order, those of equal ones as they stand."""
+    if reverse:
+        return (x.shape[0] - 1) - np.flip(argsort_rows(np.reshape(np.flip(x), (1, x.shape[0])))[0])
+    return argsort_rows(np.reshape(x, (1, x.shape[0])))[0]
+
+
+def entry(k, xs):
+    """`xs[k]`."""
+    return xs[k]
+
+
+def ordered_by_numbers(xs, columns, reverse):
+    """`sorted(xs, key=..., reverse=reverse)` by keys that are numbers, or tuples of them, of one type: by the last entries first.
+
+    Args:
+        xs: the list.
+        columns: the lists of the keys' entries, the last first.
+        reverse: as for `sorted`.
+    """
+    order = _places(np.array(columns[0]), reverse)
+    for column in columns[1:]:
+        order = order[_places(np.array(column)[order], reverse)]
+    return [xs[i] for i in order.tolist()]
 
 
 def ordered(xs, keys, reverse):

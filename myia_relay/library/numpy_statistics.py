@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from .kernels import argsort_rows, sort_rows
 from .refusals import misfit, unsupported
 
 
@@ -121,7 +122,7 @@ def _rows(rows):
 
 
 def argsort(a, axis=-1, kind=None):
-    """np.argsort, which is always stable: merge sort of the positions, from runs of one upwards. NaN comes last.
+    """np.argsort, which is always stable. NaN comes last.
 
     NumPy promises no order of equal elements unless kind="stable" is given, so where there are such its default may give another.
 
@@ -134,35 +135,7 @@ def argsort(a, axis=-1, kind=None):
     if axis is None:
         a, axis = np.ravel(a), -1
     rows = _along(a, axis)
-    flat = _rows(rows)
-    count, n = flat.shape
-    order = np.zeros((count, n), np.int64)
-    spare = np.zeros(n, np.int64)
-    for row in range(count):
-        for k in range(n):
-            order[row, k] = k
-        width = 1
-        while width < n:
-            start = 0
-            while start < n:
-                middle, stop = min(start + width, n), min(start + 2 * width, n)
-                i, j = start, middle
-                for k in range(start, stop):
-                    left = i < middle
-                    if left and j < stop:
-                        x, y = flat[row, order[row, i]], flat[row, order[row, j]]
-                        left = not (y < x or (x != x and y == y))
-                    if left:
-                        spare[k] = order[row, i]
-                        i += 1
-                    else:
-                        spare[k] = order[row, j]
-                        j += 1
-                start = stop
-            for k in range(n):
-                order[row, k] = spare[k]
-            width *= 2
-    return np.moveaxis(np.reshape(order, rows.shape), -1, axis)
+    return np.moveaxis(np.reshape(argsort_rows(_rows(rows)), rows.shape), -1, axis)
 
 
 def sort(a, axis=-1, kind=None):
@@ -171,9 +144,7 @@ def sort(a, axis=-1, kind=None):
     if axis is None:
         a, axis = np.ravel(a), -1
     rows = _along(a, axis)
-    flat = _rows(rows)
-    ordered = np.take_along_axis(flat, np.argsort(flat, kind="stable"), 1)
-    return np.moveaxis(np.reshape(ordered, rows.shape), -1, axis)
+    return np.moveaxis(np.reshape(sort_rows(_rows(rows)), rows.shape), -1, axis)
 
 
 def _check_places(kth, shape, axis):

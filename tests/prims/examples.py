@@ -248,6 +248,10 @@ example("reduce_prod", np.array([2.0, 0.0, 3.0]), axes=(0,))
 for _name in ("reduce_all", "reduce_any"):
     example(_name, np.array([[True, False], [True, True], [False, False]]), axes=(1,))
     example(_name, np.array([[True, False], [True, True]]), axes=(0, 1), keepdims=True)
+for _prim in ("sort_rows", "argsort_rows"):
+    example(_prim, uniform(3, 5))
+    example(_prim, uniform(2, 4).astype(np.float32))
+    example(_prim, np.array([[3, -1, 3, 2], [0, 0, -7, 5]]))
 example("cumsum", uniform(2, 4), axis=1)
 example("cumsum", uniform(3, 2), axis=0, reverse=True)
 for _name in ("argmax", "argmin"):

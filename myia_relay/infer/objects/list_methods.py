@@ -7,6 +7,7 @@ it depends on types.
 
 from __future__ import annotations
 
+import functools
 import itertools
 import operator
 import sys
@@ -248,7 +249,24 @@ async def ordered(engine: Engine, frame: Frame, value: Val, kwargs: dict[str, Va
         nan = await call_leaf(engine, frame, prelude.has_nan, keys)
         message = "NaN among the numbers to sort by: their order would depend on how sort() works"
         require(frame, emit(frame, "logical_not", nan), ValueError, message)
+    if plain and isinstance(keys.type.elem, Scalar):
+        by = prelude.sorted_numbers if keys.type.elem.weak else prelude.sorted_numpy_numbers
+        return await call(engine, frame, by, xs, reverse)
+    columns = await _columns(engine, frame, keys)
+    if columns is not None:
+        return await call(engine, frame, prelude.ordered_by_numbers, xs, Seq("tuple", tuple(columns)), reverse)
     return await call(engine, frame, prelude.ordered, xs, keys, reverse)
+
+
+async def _columns(engine: Engine, frame: Frame, keys: Dyn) -> list[Val] | None:
+    """The entries of keys, the last first, where these are numbers, or tuples of some; else None."""
+    elem = keys.type.elem
+    if isinstance(elem, Scalar):
+        return [keys]
+    if not isinstance(elem, Struct) or not elem.elems or not all(isinstance(t, Scalar) for t in elem.elems):
+        return None
+    picks = [Static(functools.partial(prelude.entry, k)) for k in reversed(range(len(elem.elems)))]
+    return [await call(engine, frame, prelude.mapped, pick, keys) for pick in picks]
 
 
 def _has_order(t: Type) -> bool:

@@ -23,7 +23,7 @@ from . import (  # noqa: F401  importing fills the tables
 )
 from .arithmetic import divmod_
 from .implementations import IMPLEMENTATIONS, METHODS, Implementation, implements, method
-from .library import factorisations, fourier  # noqa: F401
+from .library import factorisations, fourier, ordering  # noqa: F401
 from .nn_api import NN_OPS
 from .operators import index_
 from .promotion import cast, operand

@@ -89,7 +89,7 @@ def _(size, batched, x, i, *, axis):
         return None
     x = materialise(size, batched[0], x)
     n = shape_of(x)[axis + 1]
-    return take(_rows(x, axis), _example_rows(x, size, n, i), axis=0)
+    return take(_rows(x, axis), example_rows(x, size, n, i), axis=0)
 
 
 # If each example has positions of its own, batching gathers from one array in which examples and positions are merged.
@@ -127,7 +127,7 @@ def _first_rows(near, size, n, rank: int):
     return reshape(first, shape=(size, *(1,) * (rank - 1)))
 
 
-def _example_rows(near, size, n, indices):
+def example_rows(near, size, n, indices):
     """Positions (size, i...) within examples of n rows as positions in all (size * n) rows."""
     return add(_first_rows(near, size, n, len(shape_of(indices))), _within(near, indices, n))
 
@@ -389,7 +389,7 @@ def _batch_window(prim, combine):
                 ),
                 n + 1,
             )
-        spread = take(_rows(v, axis), _example_rows(x, size, n, off), axis=0)
+        spread = take(_rows(v, axis), example_rows(x, size, n, off), axis=0)
         return where(inside, combine(x, transpose(spread, perm=_axis_back(len(shape), axis))), x)
 
     return rule
@@ -466,7 +466,7 @@ def _(size, batched, x, indices, *, axis):
         rank = len(shape_of(out))
         return transpose(out, perm=(axis, *(k for k in range(rank) if k != axis)))
     n, r = shape_of(x)[axis + 1], len(shape_of(indices)) - 1
-    out = take(_rows(x, axis), _example_rows(x, size, n, indices), axis=0)  # (size, i..., before..., after...)
+    out = take(_rows(x, axis), example_rows(x, size, n, indices), axis=0)  # (size, i..., before..., after...)
     before, rank = range(1 + r, 1 + r + axis), len(shape_of(out))
     return transpose(out, perm=(0, *before, *range(1, 1 + r), *range(1 + r + axis, rank)))
 
@@ -528,7 +528,7 @@ def _(size, batched, x, indices, updates, *, axis):
     n = shape[axis + 1]
     rank = len(shape_of(updates))
     moved = (0, *range(1 + axis, 1 + axis + r), *range(1, 1 + axis), *range(1 + axis + r, rank))
-    out = scatter_add(_rows(x, axis), _example_rows(x, size, n, indices), transpose(updates, perm=moved), axis=0)
+    out = scatter_add(_rows(x, axis), example_rows(x, size, n, indices), transpose(updates, perm=moved), axis=0)
     order = _axis_first(shape, axis)
     out = reshape(out, shape=tuple(shape[k] for k in order))
     return transpose(out, perm=_axis_back(len(shape), axis))
@@ -577,7 +577,7 @@ def _(size, batched, x, indices, updates, *, axis):
     count = shape_of(indices)[1]
     moved = transpose(updates, perm=(0, 1 + axis, *range(1, 1 + axis), *range(2 + axis, rank)))
     rows = reshape(moved, shape=(size * count, *_removed(shape[1:], axis)))
-    at = reshape(_example_rows(x, size, shape[axis + 1], indices), shape=(size * count,))
+    at = reshape(example_rows(x, size, shape[axis + 1], indices), shape=(size * count,))
     out = scatter(_rows(x, axis), at, rows, axis=0)
     out = reshape(out, shape=tuple(shape[k] for k in _axis_first(shape, axis)))
     return transpose(out, perm=_axis_back(len(shape), axis))
@@ -588,6 +588,7 @@ __all__ = [
     "dynamic_slice",
     "dynamic_update",
     "dynamic_update_slice",
+    "example_rows",
     "index_add",
     "scatter",
     "scatter_add",

@@ -38,6 +38,7 @@ from .products.library import by_vector, is_symmetric, matrix_product, on_thread
 from .products.panels import is_by_panels, product_by_panels
 from .skinny_products import is_thin, is_vector, pack, packed_product, thin_product, vector_product
 from .small_products import is_small, small_product
+from .sorting import argsort_rows, sort_rows
 from .stacks import fourier, lapack
 from .tiles.open_convolution import open_convolution
 from .triangular_products import clear, triangular_dot
@@ -506,12 +507,14 @@ def _shuffled(c: Call) -> None:
 
 
 def _flat_nonzero(c: Call) -> None:
+    """Every position is written where the next one belongs, and counted if the mask holds: no branch that cannot be foreseen."""
     mask, out, block = c.operand(0)[0], c.result()[0], c.block
-    found = block.cell(idx(0), "found")
+    found, size = block.cell(idx(0), "found"), block.once(idx(c.dim(c.out_type.size)))
     with block.loop(c.dim(c.types[0].size)) as i:
-        with block.when(load(mask, i)):
-            block.store(out, i, load(found, 0))
-            block.store(found, tirx.Add(load(found, 0), idx(1)), 0)
+        at_ = block.let(load(found, 0))
+        with block.when(tirx.LT(at_, size)):
+            block.store(out, i, at_)
+        block.store(found, tirx.Add(at_, tirx.Cast("int64", load(mask, i))), 0)
 
 
 def _scatter(c: Call) -> None:
@@ -570,6 +573,8 @@ TABLE = {
     "cumsum": _cumsum,
     "shuffled": _shuffled,
     "flat_nonzero": _flat_nonzero,
+    "sort_rows": sort_rows,
+    "argsort_rows": argsort_rows,
     "scatter": _scatter,
     "scatter_add": _scatter,
     "operator_kernel": user_kernels.emit,
