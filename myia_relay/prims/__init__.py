@@ -13,6 +13,7 @@ from .ops import (  # noqa: F401
     linalg,
     lists,
     nn,
+    ordering,
     random,
     reduction,
     registered,

@@ -280,6 +280,9 @@ def _contract(x: Var, own: list[str], y: Var, theirs: list[str], needed: set[str
         return products.plus_zero(P.mul(left, right)), labels
     k = product(dims(x, own, summed))
     left, right = arranged(x, own, [*batch, *free_x, *summed]), arranged(y, theirs, [*batch, *free_y, *summed])
+    if batch and not free_x and not free_y and x.dtype != "bool":  # products of matrices with one row and one column
+        sums = reduce_sum(P.mul(left, right), axes=tuple(range(len(batch), len(batch) + len(summed))))
+        return array_of(x.builder, sums, "einsum"), labels
     m, n = product(x_dims), product(y_dims)
     if not batch:
         out = dot(reshape(left, shape=(m, k)), reshape(right, shape=(n, k)), transpose_b=True)

@@ -57,3 +57,24 @@ def test_along_other_axes():
         return wide, np.concatenate((np.sort(w)[None], np.cumsum(w, axis=1)[None]), axis=1)
 
     agree(f, W)
+
+
+def test_parts_along_every_axis():
+    """Each part is a loop of its own where its pieces of memory are long; else each element chooses its part."""
+    t, u, v = np.arange(24.0).reshape(2, 3, 4), -np.arange(8.0).reshape(2, 1, 4), np.arange(192.0).reshape(2, 3, 32)
+
+    def f(t, u, v):
+        rows = np.concatenate((t, u, t[:, :0], 2.0 * t), axis=1)
+        columns = np.concatenate((v, t, v[:, ::-1] + 1.0, t[..., :1]), axis=2)
+        return rows, columns, np.concatenate((v, v), axis=0), np.roll(v, 5, axis=2), np.concatenate([v[0, 0]] * 9)
+
+    agree(f, t, u, v)
+    agree(lambda v, t: f(t, t[:, :1], v), v.astype(np.float32), t.astype(np.float32))
+
+
+def test_parts_of_sizes_that_values_decide():
+    def f(x, n: int):
+        return np.concatenate((x[:n], x[n + 1 :] * 2.0)), np.concatenate((x[n:], x[:n]))
+
+    for n in (0, 1, 6, 29):
+        agree(f, np.arange(30.0), n)

@@ -34,6 +34,7 @@ LONG = 4  # vectors of a row that may be stored non-temporally
 ACCUMULATORS = 4
 CHAIN = 16
 """How many numbers an accumulator of a long float sum adds up before it goes to a wider one."""
+PARTS = 8  # of a concatenation, for each of which there may be a loop
 HALF_WORDS = ("threefry2x32",)
 """What is computed in 32 bits though its result has 64: a kernel takes as many elements at once as fill a vector there."""
 
@@ -187,6 +188,9 @@ class Nest:
         if 0 in shape:
             return
         roots = [node for node, _ in outputs]
+        if len(roots) == 1 and is_joined_by_parts(roots[0]):
+            self.joined(roots[0], outputs[0][1], is_inline)
+            return
         self.evaluator.pinned = dict.fromkeys(roots)
         nodes = inlined(roots, is_inline)
         axes = grouped(shape, cuts(shape, nodes))
@@ -221,6 +225,54 @@ class Nest:
                     begin = address(indexed(outer, idx(0)), self.b.dim).base
                     ahead = nontemporal.until_placed(self.block, streamed, begin, lanes)
                 self.vectors(extents[-1], lanes, lambda i, w: element(outer, i, w), parallel, ahead)
+
+            self.loops(extents[:-1], rows, parallel)
+
+        self.on_threads(shape, nodes, emit)
+
+    def joined(self, node: Apply, targets: list[View], is_inline) -> None:
+        """A concatenation, one part after the other: in loops over the whole each element would choose its part."""
+        begin, buffers = 0, [self.kernel.buffer(v, write=True) for v in targets]
+        for part in node.args:
+            nodes = inlined([part], is_inline) if isinstance(part, Apply) and is_inline(part) else []
+            if 0 not in part.type.shape:  # type: ignore[union-attr]
+                self.part(node, part, begin, buffers, nodes)
+            begin = begin + part.type.shape[node.attrs["axis"]]  # type: ignore[union-attr]
+
+    def part(self, whole: Apply, part: Node, begin: DimLike, buffers: list[Any], nodes: list[Apply]) -> None:
+        """One part of a concatenation.
+
+        Args:
+            whole, part: both.
+            begin: where on the axis it begins.
+            buffers: where the whole goes.
+            nodes: what is computed for the part.
+        """
+        axis, size, lanes = whole.attrs["axis"], whole.type.shape, lanes_for(whole.type.dtype)
+        shape: tuple[DimLike, ...] = part.type.shape  # type: ignore[union-attr]
+        behind, several = product(size[axis + 1 :]), product(size[:axis]) != 1
+        axes = grouped(shape, cuts(shape, nodes) | ({axis} if several else set()))
+        extents = [product(shape[a:z]) for a, z in axes]
+        self.evaluator.fresh()
+        self.parallel_used = False
+
+        def element(outer: list[Any], first: Any, width: int) -> None:
+            groups = [AxisGroup(a, z, i) for (a, z), i in zip(axes, [*outer, ramp(first, width)])]
+            index = Index(shape, groups)
+            value = self.b.let(self.widened(self.evaluator.value(part, index), width))
+            place = tirx.Add(address(index, self.b.dim).base, idx(self.b.dim(begin * behind)))
+            if several:
+                row = address(Index(shape[:axis], [g for g in groups if g.stop <= axis]), self.b.dim).base
+                others = idx(
+                    self.b.dim((size[axis] - shape[axis]) * behind)
+                )  # from its end in one row to its begin in the next
+                place = tirx.Add(place, tirx.Mul(row, others))
+            for buffer in buffers:
+                self.block.store(buffer, value, ramp(place, width))
+
+        def emit(parallel: bool) -> None:
+            def rows(outer: list[Any]) -> None:
+                self.vectors(extents[-1], lanes, lambda i, w: element(outer, i, w), parallel)
 
             self.loops(extents[:-1], rows, parallel)
 
@@ -284,6 +336,17 @@ class Nest:
                 plan.along_columns()
 
         self.on_threads(shape, nodes, emit)
+
+
+def is_joined_by_parts(node: Apply) -> bool:
+    """Whether a concatenation is a loop over each part: few, with pieces of consecutive memory that are long, in the mean."""
+    if node.fn.name != "concatenate" or len(node.args) > PARTS:
+        return False
+    axis, whole = node.attrs["axis"], node.type.shape
+    if product(whole[:axis]) == 1:
+        return True
+    piece = product(whole[axis:])
+    return isinstance(piece, int) and piece >= 2 * lanes_for(node.type.dtype) * len(node.args)
 
 
 class _Reduction:
