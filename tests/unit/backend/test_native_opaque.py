@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from myia_relay import relay
 from myia_relay.backend.tvm.kernels import opaque, skinny_products
 from myia_relay.backend.tvm.kernels.products import panels
 from myia_relay.backend.tvm.tir import pipeline
@@ -222,3 +223,21 @@ def test_scatters_in_place(name):
     program, _ = compile_(f, x, u)
     assert np.array_equal(x, before)
     assert program.arena <= arrays * 128
+
+
+@pytest.mark.parametrize("dtype", ("float64", "float32", "int64", "int32", "uint32"))
+def test_positions_of_extremes_of_long_rows(dtype):
+    """By lanes: the first of equal ones, the first NaN, whichever lane has it; and the rest of a row."""
+    rng = np.random.default_rng(2)
+    f = relay(lambda x: (np.argmax(x), np.argmin(x), np.argmax(np.reshape(x, (3, -1)), axis=1)))
+    for n in (48, 51, 66, 303):
+        for k in range(4):
+            x = rng.integers(0, 4, n).astype(dtype)
+            if "float" in dtype and k:
+                x[rng.integers(0, n, k)] = (np.nan, -np.inf, np.inf)[k - 1]
+            if k == 3:
+                x[:] = x[0]
+            for got, expected in zip(
+                f(x), (np.argmax(x), np.argmin(x), np.argmax(np.reshape(x, (3, -1)), axis=1)), strict=True
+            ):
+                np.testing.assert_array_equal(got, expected)

@@ -21,7 +21,7 @@ from ....utils.errors import LoweringError
 from ....utils.switches import is_left_out
 from ..plan import ITEM, View
 from ..tir import threads
-from ..tir.block import broadcast, dtype_of, idx, lanes_of, load, ramp
+from ..tir.block import broadcast, dtype_of, idx, lanes_of, load, ramp, shuffle, vload
 from ..tir.expr import Expr, constant
 from ..tir.indexing import AxisGroup, Index
 from . import blas, conv, joined_conv, user_kernels
@@ -458,22 +458,58 @@ def _axis_split(shape: tuple, axis: int) -> tuple[DimLike, DimLike, DimLike]:
 def _position_of_extreme(c: Call, greatest: bool) -> None:
     x_type = c.types[0]
     outer, n, inner = _axis_split(x_type.shape, c.attrs["axis"])
-    x, out = c.operand(0)[0], c.result()[0]
-    b, block = c.b, c.block
-    size, step = c.b.dim(n), c.b.dim(inner)
-    floating = x_type.is_float
+    (x, out), lanes = (c.operand(0)[0], c.result()[0]), lanes_for("int64")
+    block, size, step = c.block, c.block.once(idx(c.b.dim(n))), c.b.dim(inner)
+    wide = inner == 1 and ITEM[x_type.dtype] >= 4 and (not isinstance(n, int) or n >= 4 * lanes)
     with block.loop(c.dim(outer)) as o, block.loop(c.dim(inner)) as i:
         base = block.let(tirx.Add(tirx.Mul(tirx.Mul(o, size), step), i))
         best, where = block.cell(load(x, base)), block.cell(idx(0))
-        with block.loop(size) as k:
-            value = block.let(load(x, tirx.Add(base, tirx.Mul(k, step))))
-            better = (b.gt if greatest else b.lt)(value, load(best, 0))
-            if floating:
-                better = tirx.Or(better, tirx.And(b.isnan(value), tirx.Not(b.isnan(load(best, 0)))))
-            better = block.let(better)
-            block.store(best, b.where(better, value, load(best, 0)), 0)
-            block.store(where, b.where(better, k, load(where, 0)), 0)
+        start: Any = idx(0)
+        if wide:
+            whole = block.let(tirx.Div(size, idx(lanes)))
+            start = block.let(tirx.Mul(whole, idx(lanes)))
+            with block.when(tirx.GT(whole, idx(0))):
+                _extremes_of_lanes(c, greatest, base, whole, lanes, best, where)
+        with block.loop(tirx.Sub(size, start)) as k:
+            place = block.let(tirx.Add(start, k))
+            value = block.let(load(x, tirx.Add(base, tirx.Mul(place, step))))
+            better = block.let(_is_better(c, greatest, value, load(best, 0)))
+            block.store(best, c.b.where(better, value, load(best, 0)), 0)
+            block.store(where, c.b.where(better, place, load(where, 0)), 0)
         block.store(out, load(where, 0), tirx.Add(tirx.Mul(o, step), i))
+
+
+def _is_better(c: Call, greatest: bool, value: Any, best: Any) -> Any:
+    """Whether a number is farther on than the best, or the first NaN."""
+    b = c.b
+    better = (b.gt if greatest else b.lt)(value, best)
+    if not c.types[0].is_float:
+        return better
+    return b.logical_or(better, b.logical_and(b.isnan(value), b.logical_not(b.isnan(best))))
+
+
+def _extremes_of_lanes(c: Call, greatest: bool, base: Any, whole: Any, lanes: int, best: Any, where: Any) -> None:
+    """The extreme of `whole` vectors and its first position, into cells: of each lane by itself, and then of these."""
+    x, b, block = c.operand(0)[0], c.b, c.block
+    values, places = block.cell(vload(x, base, lanes), "values"), block.cell(ramp(idx(0), lanes), "places")
+    with block.loop(tirx.Sub(whole, idx(1)), name="v") as v:
+        first = block.let(tirx.Mul(tirx.Add(v, idx(1)), idx(lanes)))
+        value = block.let(vload(x, tirx.Add(base, first), lanes))
+        better = block.let(_is_better(c, greatest, value, load(values, 0)))
+        block.store(values, b.where(better, value, load(values, 0)), 0)
+        block.store(places, b.where(better, ramp(first, lanes), load(places, 0)), 0)
+    vector, at_ = block.let(load(values, 0)), block.let(load(places, 0))
+    for lane in range(lanes):
+        value, place = (block.let(shuffle([w], [lane])) for w in (vector, at_))
+        if lane:
+            old, known = load(best, 0), load(where, 0)
+            worse = _is_better(c, greatest, old, value)
+            better = _is_better(c, greatest, value, old)
+            first = b.logical_and(b.logical_not(worse), tirx.LT(place, known))
+            taken = block.let(b.logical_or(better, first))
+            value, place = b.where(taken, value, old), b.where(taken, place, known)
+        block.store(best, value, 0)
+        block.store(where, place, 0)
 
 
 def _cumsum(c: Call) -> None:
