@@ -150,7 +150,26 @@ def with_none(rows):
     return n, [(i, row["v"].right) for i, row in enumerate(rows)]
 
 
+def copies(xs):
+    """Changes of copies, which the entries do not show."""
+    s, best, ys = 0.0, xs[0].copy(), [x.copy() for x in xs]
+    for x in xs:
+        y = x.copy()
+        for i in range(len(y)):
+            y[i] += i
+        s += y.sum() * x.sum()
+        if x.sum() > best.sum():
+            best = x.copy()
+        best[0] += 1.0
+    for i in range(len(ys)):
+        ys[i][0] = -1.0
+    for z in ys:
+        z *= 3
+    return s, best, ys, xs
+
+
 READING = {
+    "copies": (copies, lambda n: (vectors(n),)),
     "with none": (with_none, lambda n: ([{"u": np.ones((2, k % 3)), "v": Pair(two(k), (True, k))} for k in range(n)],)),
     "joined": (joined, lambda n: (vectors(n), matrices(n), [np.full(3, k) for k in range(n)])),
     "indexed": (indexed, lambda n: (vectors(n), 7)),
