@@ -16,10 +16,13 @@ from ...abstract.types import INTS, Array, Scalar
 from ...ir.build import Builder, Var
 from ...utils.errors import TypeError_
 from ..ops import elementwise as P
+from ..ops.control import stop_gradient
 from ..rules.broadcast import as_scalar, reshape
 from . import arithmetic as A
 from .products import matmul
 from .promotion import describe, float_to_int, guard, is_weak, python, strong, unwrap, weak
+
+DIGITS = 22  # 10^22 is the greatest power of ten that is a float
 
 OPERATORS: dict[Callable, Callable] = {}
 
@@ -172,10 +175,10 @@ def index_(b: Builder, x: Var) -> Var:
 
 @operator_rule(builtins.round)
 def round_(b: Builder, x: Var, ndigits: Var | None = None) -> Var:
-    """`round(x)`: to the nearest int, ties to even.
+    """`round(x)`: to the nearest int, ties to even; `round(x, n)`: to n decimal digits.
 
     Raises:
-        TypeError_: it is an array, or is rounded to decimals.
+        TypeError_: it is an array, or is rounded to digits whose number is not known, negative, or beyond 22.
     """
     from .promotion import static_int
 
@@ -188,15 +191,49 @@ def round_(b: Builder, x: Var, ndigits: Var | None = None) -> Var:
             return x
         if x.dtype == "bool" and is_weak(x) and isinstance(digits, int) and digits >= 0:
             return weak(x, "int64")
-        if digits != 0:
-            raise TypeError_(
-                "round(x, n) to n decimal digits is decided on the decimal text of a number; in compiled code write "
-                "np.round(x, n), which scales, rounds and scales back"
+        if digits == 0:
+            return P.rint(x) if x.type.is_float else x
+        if x.type.is_float and isinstance(digits, int) and 0 < digits <= DIGITS:
+            return (
+                _to_digits(x, digits)
+                if is_weak(x)
+                else P.div(P.rint(P.mul(x, x.const(10.0**digits))), x.const(10.0**digits))
             )
-        return P.rint(x) if x.type.is_float else x
+        raise TypeError_(
+            f"round(x, n) takes a number of decimal digits that is known when compiling, from 0 to {DIGITS}; np.round(x, n), which "
+            "scales, rounds and scales back, takes negative ones too"
+        )
     if not x.type.is_float:
         return int_(b, x)
     return float_to_int(b, P.rint(x))
+
+
+def _to_digits(x: Var, digits: int) -> Var:
+    """A float rounded to decimal digits, as the text of its exact value is: ties, which are rare, to even.
+
+    x 10^n is the sum of two floats, exactly (T. J. Dekker, "A floating-point technique for extending the available precision",
+    1971, section 5), of which the second decides where the first is a tie. The quotient of the rounded number and 10^n, both of
+    them exact, is the float nearest to the decimal. From 2^53 on the nearest decimal is nearer to x than to any other float.
+    """
+    scale = 10.0**digits
+
+    def halves(v, factor):
+        up = v * factor
+        high = up - (up - v)
+        return high, v - high
+
+    product, half, zero = P.mul(x, x.const(scale)), x.const(0.5), x.const(0.0)
+    high, low = halves(x, 134217729.0)
+    high_scale, low_scale = halves(scale, 134217729.0)
+    rest = ((high * high_scale - product) + high * low_scale + low * high_scale) + low * low_scale
+    whole = P.rint(product)
+    off = product - whole
+    odd = P.ne(P.rint(whole * 0.5), whole * 0.5)
+    tie = P.logical_and(P.eq(off, zero), odd)
+    up = P.logical_or(P.logical_and(P.eq(off, half), P.gt(rest, zero)), P.logical_and(tie, P.eq(rest, half)))
+    down = P.logical_or(P.logical_and(P.eq(off, -half), P.lt(rest, zero)), P.logical_and(tie, P.eq(rest, -half)))
+    whole = P.where(up, whole + 1.0, P.where(down, whole - 1.0, whole))
+    return P.where(P.lt(P.abs_(product), x.const(2.0**53)), P.div(whole, x.const(scale)), stop_gradient(x))
 
 
 def _extremum(name: str, better):
