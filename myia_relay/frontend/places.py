@@ -431,7 +431,7 @@ class _Rewriting:
                     given = arguments_of(part)[argument.position]
                     if base_of_argument(given) == base:
                         change = argument.change.below(_depth(given))
-                        arrays |= change.replaced < depth
+                        arrays |= min(change.replaced, *(level for level, _ in change.keys), NEVER) < depth
                         grows |= change.grown < min(depth, NEVER)
         targets = {id(part.target) for part in _within(b.region) if isinstance(part, ast.AugAssign)}
         for part in _within(b.region):

@@ -17,7 +17,7 @@ import ast
 import types
 import weakref
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 
 from ..ir.syntax import FreeName
@@ -45,14 +45,17 @@ class ParameterChange:
         deep: how deep in it something is changed in place: 0 for itself, 1 for entries (`a[i][j] = v`), ...; the most, at most
             `DEEPEST`.
         stored: how deep in it something may be stored: 1 for `a[i] = v`, 2 for `a[i][j] = v`; the least; `NEVER` for never.
-        replaced: how deep in it entries may be replaced, moved or taken out: 0 for `a[i] = v` and `a.sort()`; the least.
+        replaced: how deep in it entries may be replaced, moved or taken out: 0 for `a[i] = v` and `a.sort()`; the least. What is
+            assigned under a name (`a["k"] = v`) is in `keys` instead.
         grown: how deep in it entries may be added at the end: 0 for `a.append(v)`; the least.
+        keys: how deep in it, and under which names, entries of dicts are replaced: (1, "k") for `a[i]["k"] = v`.
     """
 
     deep: int = 0
     stored: int = NEVER
     replaced: int = NEVER
     grown: int = NEVER
+    keys: frozenset[tuple[int, str]] = frozenset()
 
     def __or__(self, other: ParameterChange) -> ParameterChange:
         return ParameterChange(
@@ -60,12 +63,20 @@ class ParameterChange:
             min(self.stored, other.stored),
             min(self.replaced, other.replaced),
             min(self.grown, other.grown),
+            self.keys | other.keys,
         )
 
     def below(self, depth: int) -> ParameterChange:
         """The same of what has such a parameter as an entry, so deep."""
-        least = (min(level + depth, NEVER) for level in (self.stored, self.replaced, self.grown))
-        return ParameterChange(min(self.deep + depth, DEEPEST), *least)
+        below = [(level + depth, key) for level, key in self.keys]
+        replaced = min(self.replaced, *(level - depth for level, _ in below if level > DEEPEST), NEVER)
+        stored, replaced, grown = (min(level + depth, NEVER) for level in (self.stored, replaced, self.grown))
+        keys = frozenset((level, key) for level, key in below if level <= DEEPEST)
+        return ParameterChange(min(self.deep + depth, DEEPEST), stored, replaced, grown, keys)
+
+    def replaces(self, level: int, key: str) -> bool:
+        """Whether an entry of a dict that is so deep may be another object afterwards."""
+        return self.replaced <= level or (level, key) in self.keys
 
 
 class ChangedArgument(NamedTuple):
@@ -210,13 +221,12 @@ def _summary(node: FunctionNode) -> _Summary:
             stack.extend(children(part.target))
             continue
         if isinstance(part, ast.Subscript) and isinstance(part.ctx, ast.Store | ast.Del):
-            depth = _depth(part)
-            note(
-                scopes.base_of(part),
-                ParameterChange(
-                    min(depth - 1, DEEPEST), depth if isinstance(part.ctx, ast.Store) else NEVER, depth - 1
-                ),
-            )
+            depth, stores = _depth(part), isinstance(part.ctx, ast.Store)
+            key = part.slice.value if stores and isinstance(part.slice, ast.Constant) else None
+            change = ParameterChange(min(depth - 1, DEEPEST), depth if stores else NEVER, depth - 1)
+            if isinstance(key, str):
+                change = replace(change, replaced=NEVER, keys=frozenset([(depth - 1, key)]))
+            note(scopes.base_of(part), change)
         elif isinstance(part, ast.Call):
             if (base := scopes.changed(part)) is not None and isinstance(part.func, ast.Attribute):
                 depth, method = _depth(part.func.value) + 1, part.func.attr

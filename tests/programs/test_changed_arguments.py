@@ -588,3 +588,60 @@ def test_a_recursion_does_not_copy_its_list_at_each_call(tmp_path):
     subprocess.run(
         [sys.executable, file], check=True, timeout=150, env=environment
     )  # else it takes more than 5 minutes
+
+
+def assign_sums(rows):
+    for i in range(len(rows)):
+        if rows[i]["x"] > 1.0:
+            rows[i]["x"] = sum(rows[i - 1]["row"])
+
+
+def assign_numbers(rows):
+    for r in rows:
+        r["x"] = r["y"] * 2
+        r["y"] += r["row"][0]
+
+
+def put_numbers(r, v):
+    r["x"] = v
+
+
+def assign_by_calls(rows):
+    for i in range(len(rows)):
+        put_numbers(rows[i], 2.0 * rows[i]["y"])
+
+
+def assign_in_a_dict(rows):
+    rows[0]["in"]["u"] = 5.0
+
+
+@pytest.mark.parametrize("executor", ["native", "python", "interpreter"])
+@pytest.mark.parametrize("function", [assign_sums, assign_numbers, assign_by_calls, assign_in_a_dict])
+def test_entries_beside_what_is_assigned_stay_the_objects_that_they_are(function, executor):
+    f = relay(function, executor=executor)
+    for n in (2, 3, 4, 2):
+        mine, theirs = (
+            [{"x": 2.0 * k, "y": 0.5, "row": [1.0, 0.25], "in": {"u": 1.0, "v": [k]}} for k in range(n)]
+            for _ in range(2)
+        )
+        kept = [(r, r["row"], r["in"], r["in"]["v"]) for r in mine]
+        f(mine)
+        function(theirs)
+        assert repr(mine) == repr(theirs)
+        assert all(
+            a is b for old, r in zip(kept, mine, strict=True) for a, b in zip(old, (r, r["row"], r["in"], r["in"]["v"]))
+        )
+
+
+def assign_a_list(rows):
+    rows[0]["row"] = [1.0]
+    rows[1]["row"][0] = 2.0
+
+
+@pytest.mark.parametrize("executor", ["native", "python", "interpreter"])
+def test_entries_that_may_be_other_objects_are_refused(executor):
+    f = relay(assign_a_list, executor=executor)
+    rows = [{"x": 1.0, "row": [0.5]}, {"x": 2.0, "row": [0.25]}]
+    with pytest.raises(TypeError, match="is changed in place here|in place, and"):
+        f(rows)
+    assert rows == [{"x": 1.0, "row": [0.5]}, {"x": 2.0, "row": [0.25]}]

@@ -403,7 +403,7 @@ def _plan(old: Val, new: Val, change: Any, level: int) -> Any:
         entry = before.get(key)
         if entry is None or not holds_mutable(entry):
             plans[key] = None if entry is not None and _same(entry, value) else "new"
-        elif change.replaced > level:
+        elif not change.replaces(level, key):
             plans[key] = _plan(entry, value, change, level + 1)
         elif _same(entry, value):
             plans[key] = None
@@ -443,9 +443,9 @@ def _plan_of_any(t: Type, change: Any, level: int) -> Any:
     if isinstance(t, Array) or is_array_entry(t):
         return "set"
     if isinstance(t, Struct) and t.kind == "dict":
-        if change.replaced <= level and any(map(is_mutable, t.elems)):
+        entries = list(zip(t.fields, t.elems, strict=True))
+        if any(is_mutable(e) and change.replaces(level, k) for k, e in entries):
             raise _Unclear(MOVED)
-        entries = zip(t.fields, t.elems, strict=True)
         return ["dict", {k: _plan_of_any(e, change, level + 1) if is_mutable(e) else "new" for k, e in entries}]
     if isinstance(t, Struct) and t.kind in ("tuple", "record"):
         return parts_plan(t.cls, [_plan_of_any(e, change, level + 1) if is_mutable(e) else None for e in t.elems])
