@@ -303,8 +303,11 @@ def unique(
         )
     ar = np.asarray(ar)
     flat = np.ravel(ar)
-    order = np.argsort(flat, kind="stable")
-    ordered = flat[order]
+    if return_index or return_inverse:
+        order = np.argsort(flat, kind="stable")
+        ordered = flat[order]
+    else:
+        ordered = np.sort(flat)
     differs = ordered[1:] != ordered[:-1]
     if equal_nan and ar.dtype.kind == "f":
         differs = differs & ((ordered[1:] == ordered[1:]) | (ordered[:-1] == ordered[:-1]))
