@@ -50,6 +50,7 @@ RECIPES = 4  # of lists whose first entries have one class
 
 _KINDS = {float: WORDS, int: INTS, bool: BOOLS}
 _CLASSES = {"float64": float, "int64": int, "bool": bool}
+_NUMPYS = {"float64": np.float64, "int64": np.int64}  # of which an object has one word behind its head, as a float has
 _DTYPES = {
     WORDS: np.dtype(np.float64),
     BOOLS: np.dtype(np.bool_),
@@ -156,7 +157,7 @@ def note(t: List, values: list) -> None:
 def readable(t: Type) -> bool:
     """Whether recipes know the objects of a type."""
     if isinstance(t, Scalar):
-        return t.weak and t.dtype in _CLASSES
+        return t.dtype in (_CLASSES if t.weak else _NUMPYS)
     if isinstance(t, List):
         return readable(t.elem)
     if isinstance(t, NoneT):
@@ -186,6 +187,7 @@ class _Nodes:
     def __init__(self) -> None:
         self.words: list[int] = []
         self.places: list[tuple[int, int]] = []
+        self.dtypes: list[np.dtype] = []  # of the columns
         self.options: dict[
             int, tuple[int, int]
         ] = {}  # column -> how many options its entries have, and how many are numbers
@@ -198,8 +200,8 @@ class _Nodes:
             self.node(t, iter([values]))
         except _RunsCode:
             return None
-        alone, count = isinstance(t.elem, Scalar), len(self.places)
-        dtypes = [_DTYPES[kind].num for _, kind in self.places]
+        alone, count = isinstance(t.elem, Scalar) and t.elem.weak, len(self.places)
+        dtypes = [dtype.num for dtype in self.dtypes]
         table = [0] * (COLUMN * (count + 1))
         for column, (options, numbers) in self.options.items():
             table[column * COLUMN + OPTIONS] = (1 << options) - 1
@@ -229,6 +231,7 @@ class _Nodes:
 
         def column(kind: int, cls: type, *functions: str) -> None:
             self.places.append((at, kind))
+            self.dtypes.append(_DTYPES[kind] if cls is not np.int64 else np.dtype(cls))
             head(kind, cls, COLUMN * len(self.places), *functions)
 
         def part(place: int, part: Type, values: Iterator[Any]) -> None:
@@ -240,8 +243,8 @@ class _Nodes:
             column(TEXT, str, "PyDict_GetItemWithError")
             self.words += [id(CODES), id(TEXTS), id(constants), *map(address, _OF_TEXTS)]
         elif isinstance(t, Scalar):
-            cls = _CLASSES[t.dtype]
-            column(_KINDS[cls], cls)
+            cls = _class_of(t)
+            column(_KINDS.get(cls, WORDS), cls)
             if cls is bool:
                 self.words.append(id(True))
         elif isinstance(t, List):
@@ -303,7 +306,7 @@ _OF_TEXTS = (
 def _class_of(t: Type) -> type:
     """The class of objects of a type that can be read."""
     if isinstance(t, Scalar):
-        return _CLASSES[t.dtype]
+        return (_CLASSES if t.weak else _NUMPYS)[t.dtype]
     if isinstance(t, List):
         return list
     if not isinstance(t, Struct):
@@ -392,6 +395,11 @@ def _reads_rightly() -> bool:
     record = Struct("dict", (whole, Struct("tuple", (real, truth, STRING))), ("a", "b"))
     recipe = _Nodes().recipe(List(Struct("tuple", (record, List(whole), union_of(real, NoneT())))), rows)
     found = None if recipe is None else recipe.columns(rows)
+    of_numpy = [(np.float64(-2.5), np.int64(-7)), (np.float64(np.inf), np.int64(2**63 - 1))]
+    numpys = _Nodes().recipe(List(Struct("tuple", (Scalar("float64"), Scalar("int64")))), of_numpy)
+    columns = None if numpys is None else numpys.columns(of_numpy)
+    if columns is None or [c.tolist() for c in columns] != [[2], [-2.5, np.inf], [-7, 2**63 - 1]]:
+        return False
     return found is not None and [c.tolist() for c in found] == [
         [2],
         [1, 4],

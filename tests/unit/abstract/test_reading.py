@@ -9,6 +9,7 @@ from typing import NamedTuple
 import numpy as np
 import pytest
 
+from myia_relay import relay
 from myia_relay.abstract import disassembly, reading, words
 from myia_relay.abstract.types import List, NoneT, Struct
 from myia_relay.backend.native import library
@@ -305,3 +306,16 @@ def test_lists_that_another_thread_changes():
     finally:
         ends.set()
         thread.join()
+
+
+def test_numbers_of_numpy():
+    """Objects of np.float64 and np.int64 are read as Python's, and are of their own types."""
+    rows = [(np.float64(k) / 3, np.int64(-k), 0.5 * k) for k in range(40)]
+
+    def f(rows):
+        return rows[3][0], rows[3][1], sum(a * b for a, b, _ in rows), [c for _, _, c in rows][5]
+
+    compiled = relay(f)
+    for given in (rows, rows[:7], [(float(a), int(b), c) for a, b, c in rows], rows[:9] + [(0.5, np.int64(1), 1.0)]):
+        got, expected = compiled(given), f(given)
+        assert [type(v) for v in got] == [type(v) for v in expected] and list(got) == pytest.approx(list(expected))
