@@ -34,7 +34,8 @@ NONE, FALSE, TRUE, FREE, TABLE, LOOKUP, HEAD = range(16, 23)
 _FUNCTIONS = (
     "PyList_New", "PyTuple_New", "PyType_GenericAlloc", "PyFloat_FromDouble", "PyLong_FromLongLong", "PyDict_New",
     "PyDict_SetItem", "PyLong_AsLongLong", "Py_IncRef", "Py_DecRef",
-    "PyDict_GetItemWithError", "PyObject_CallOneArg", "PyList_SetItem", "PyList_Append", "PyList_SetSlice", "PyObject_GetAttr",
+    "PyDict_GetItemWithError", "PyObject_CallFunctionObjArgs", "PyList_SetItem", "PyList_Append", "PyList_SetSlice",
+    "PyObject_GetAttr",
 )  # fmt: skip
 PARTS = 3  # words of a node before what it says of each part: kind, how many there are, a class
 PART = 3  # words for a part: key, bytes from the beginning of the entry, words from this node to that of the part

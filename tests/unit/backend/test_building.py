@@ -7,7 +7,7 @@ from typing import NamedTuple
 import pytest
 
 from myia_relay import relay
-from myia_relay.abstract import reading
+from myia_relay.abstract import reading, words
 from myia_relay.backend.native import building, library, lists
 from tests.programs.compare import differences
 
@@ -98,3 +98,15 @@ def test_both_ways_make_the_same(monkeypatch):
     monkeypatch.setattr(lists.ListReader, "__call__", lists.ListReader.made)
     for program, one in zip(PROGRAMS, found, strict=True):
         assert not differences(relay(program)(20), one)
+
+
+def test_strings_that_were_forgotten_are_asked_for(monkeypatch):
+    """Codes that are no longer in the table that machine code looks into, but remembered otherwise."""
+    f = relay(lambda names: [name for name in names if name != "b"])
+    f(["a", "b"])
+    for text in ("a constant elsewhere", "another"):
+        monkeypatch.setitem(words.constants, words.code_of(text), text)
+        words.CODES[text] = words.code_of(text)
+        words.TEXTS.pop(words.CODES[text], None)
+    for _ in range(3):
+        assert f(["a constant elsewhere", "b", "another"]) == ["a constant elsewhere", "another"]

@@ -157,7 +157,7 @@ text.known:
   call void %text.get(ptr %known)
   ret ptr %known
 text.ask:{word("ask", "%words", CALL, "ptr")}{word("lookup", "%words", LOOKUP, "ptr")}
-  %asked = call ptr %ask(ptr %lookup, ptr %key)
+  %asked = call ptr (ptr, ...) %ask(ptr %lookup, ptr %key, ptr null)
   call void %text.drop(ptr %key)
   ret ptr %asked
 union:{word("union.offset", "%node", PARTS + 1)}
