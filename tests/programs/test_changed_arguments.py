@@ -645,3 +645,49 @@ def test_entries_that_may_be_other_objects_are_refused(executor):
     with pytest.raises(TypeError, match="is changed in place here|in place, and"):
         f(rows)
     assert rows == [{"x": 1.0, "row": [0.5]}, {"x": 2.0, "row": [0.25]}]
+
+
+def filled(p):
+    p.fill(3.0)
+    if len(p) > 1:
+        raise ValueError("too long")
+    return p
+
+
+def extended(xs, n):
+    xs.append(n)
+    raise ValueError("too long")
+
+
+def bound_to_the_result(p):
+    p = filled(p)
+    return p
+
+
+def bound_afterwards(p):
+    filled(p)
+    p = 7.0
+    return p
+
+
+def bound_in_a_loop(p):
+    for _ in [1, 2]:
+        p = filled(p)
+    return 1.0
+
+
+def a_list(xs):
+    extended(xs, 3.0)
+    xs = [1.0]
+    return xs
+
+
+@pytest.mark.parametrize(
+    "f", (bound_to_the_result, bound_afterwards, bound_in_a_loop, a_list), ids=lambda f: f.__name__
+)
+def test_a_call_that_always_raises_is_refused_where_its_changes_are_not_seen(f):
+    """The name of the parameter is bound anew, so nobody knows what the caller's object is when it raises."""
+    given = [1.0, 2.0] if f is a_list else np.arange(3.0)
+    with pytest.raises(CompileError, match="belongs to the caller"):
+        relay(executor="interpreter")(f)(given)
+    np.testing.assert_array_equal(given, [1.0, 2.0] if f is a_list else np.arange(3.0))

@@ -69,8 +69,12 @@ def received(
         changed = {index: final for index, final in finals if not is_none(final)}
     if outermost:
         note_raising(engine, graph, parameters_given(graph, *given), changed, result is NEVER)
+    elif result is NEVER and graph.signature is not None:  # what is changed before a raise is seen after it, too
+        kept = graph.flags.get("kept", ())
+        changed = {k: v for k, v in parameters_given(graph, *given).items() if k in kept and holds_mutable(v)}
     if not changed:
         return proper(result)
+    assert graph.signature is not None
     args, kwargs = given
     if outermost:
         known = parameters_given(graph, args, kwargs)
@@ -90,6 +94,9 @@ def received(
         if index not in placed:
             _refuse(graph, index, final, site)
     assert site is not None
+    if result is NEVER:
+        _refuse_unseen(engine, frame, site, changed, parameters)
+        return result
     others = _others(engine, frame, parameters, site.args)
     engine.kept.append(AfterCall(frame.spec, site, 0, cls, None, others))
     out: list[Val] = [NONE_VAL] * len(parameters)
@@ -117,6 +124,21 @@ def _calls(frame: Frame, site: Apply, graph: Graph) -> bool:
         value = value.read()
         return (own_attribute(value, "__relay_function__") or value) is graph.signature.function
     return value is graph
+
+
+def _refuse_unseen(engine: Engine, frame: Frame, site: Apply, changed: dict[int, Val], parameters: list) -> None:
+    """Refuse changes by a call that always raises, where the caller of the program would not see them afterwards.
+
+    What would follow the call, where they are refused otherwise, is not inferred.
+
+    Raises:
+        ParseError: something else may see the change.
+    """
+    for node in site.graph.nodes:  # type: ignore[union-attr]
+        after = isinstance(node.fn, Constant) and node.fn.value is S.after_call and node.args[1] is site
+        if after and parameters[node.attrs["position"]] in changed:
+            kind = kind_of(engine.value(frame, node.args[0])) or "dict"
+            refuse_conflicts(engine, frame, node, kind, lambda reason, at=node.origin: ParseError(reason, at))
 
 
 def _refuse(graph: Graph, index: int, final: Val, site: Apply | None) -> None:

@@ -34,7 +34,6 @@ LONG = 4  # vectors of a row that may be stored non-temporally
 ACCUMULATORS = 4
 CHAIN = 16
 """How many numbers an accumulator of a long float sum adds up before it goes to a wider one."""
-PARTS = 8  # of a concatenation, for each of which there may be a loop
 HALF_WORDS = ("threefry2x32",)
 """What is computed in 32 bits though its result has 64: a kernel takes as many elements at once as fill a vector there."""
 
@@ -339,14 +338,13 @@ class Nest:
 
 
 def is_joined_by_parts(node: Apply) -> bool:
-    """Whether a concatenation is a loop over each part: few, with pieces of consecutive memory that are long, in the mean."""
-    if node.fn.name != "concatenate" or len(node.args) > PARTS:
+    """Whether a concatenation is a loop over each part: where its pieces of consecutive memory are long in the mean, or one."""
+    if node.fn.name != "concatenate":
         return False
     axis, whole = node.attrs["axis"], node.type.shape
-    if product(whole[:axis]) == 1:
-        return True
     piece = product(whole[axis:])
-    return isinstance(piece, int) and piece >= 2 * lanes_for(node.type.dtype) * len(node.args)
+    long = isinstance(piece, int) and piece >= 2 * lanes_for(node.type.dtype) * len(node.args)
+    return long or product(whole[:axis]) == 1
 
 
 class _Reduction:
