@@ -32,21 +32,30 @@ def inner_graphs(node: Apply) -> Sequence[Graph]:
     """The graphs that an application runs: its callee, and those among its attributes."""
     if not node.attrs:  # true of most applications, and every pass asks for it
         return (node.fn,) if isinstance(node.fn, Graph) else ()
-    found = [node.fn] if isinstance(node.fn, Graph) else []
-    for value in node.attrs.values():
-        if isinstance(value, Graph):
-            found.append(value)
-        elif isinstance(value, tuple):
-            found.extend(v for v in value if isinstance(v, Graph))
+    found: list[Graph] = [node.fn] if type(node.fn) is Graph else []
+    _graphs_among(node.attrs, found)
     return found
+
+
+def _graphs_among(attrs: Mapping[str, Any], found: list[Graph]) -> None:
+    """Append the graphs among attributes."""
+    for value in attrs.values():
+        if type(value) is Graph:
+            found.append(value)
+        elif type(value) is tuple:
+            for v in value:
+                if type(v) is Graph:
+                    found.append(v)
 
 
 def graphs_run(graph: Graph) -> list[Graph]:
     """The graphs that the applications of a graph run, in order."""
     found: list[Graph] = []
     for node in graph.nodes:
-        if node.attrs or type(node.fn) is Graph:  # most have neither
-            found += inner_graphs(node)
+        if type(node.fn) is Graph:
+            found.append(node.fn)
+        if node.attrs:
+            _graphs_among(node.attrs, found)
     return found
 
 
