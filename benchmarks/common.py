@@ -10,13 +10,15 @@ from __future__ import annotations
 import argparse
 import contextlib
 import datetime
+import importlib.util
 import json
 import os
 import platform
 import statistics
+import subprocess
 import sys
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from importlib import metadata
 from pathlib import Path
 from typing import Any
@@ -53,6 +55,31 @@ def interleave(
             time.sleep(rest)
             figures[name].append(systems[name]())
     return figures
+
+
+def module_of(path: Path) -> Any:
+    """The module of a file, run anew."""
+    spec = importlib.util.spec_from_file_location(path.stem, path)
+    assert spec is not None and spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def lines_of_child(words: Sequence[str], lengths: Sequence[int]) -> Iterator[tuple[int, list | None]]:
+    """What a process prints for each length, lines of JSON behind a first one that says that it is ready.
+
+    Yields:
+        (length, line); None in place of the line if the process ended before, and nothing more.
+    """
+    with subprocess.Popen(words, stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        process.stdout.readline()
+        for length in lengths:
+            line = process.stdout.readline()
+            yield length, json.loads(line) if line else None
+            if not line:
+                return
 
 
 def side_by_side(

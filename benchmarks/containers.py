@@ -10,11 +10,9 @@ from __future__ import annotations
 
 import argparse
 import contextlib
-import importlib.util
 import json
 import os
 import resource
-import subprocess
 import sys
 import tempfile
 import time
@@ -83,10 +81,7 @@ def child(kind: str, lengths: Sequence[int], limit: float) -> None:
         for length in lengths:
             path = Path(folder) / f"{kind}_{length}.py"
             path.write_text(program(kind, length), "utf-8")
-            spec = importlib.util.spec_from_file_location(path.stem, path)
-            assert spec is not None and spec.loader is not None
-            module = importlib.util.module_from_spec(spec)
-            spec.loader.exec_module(module)
+            module = common.module_of(path)
             want = module.f(module.argument)
             begin = time.process_time()
             resource.setrlimit(resource.RLIMIT_CPU, (int(begin + limit) + 1, resource.RLIM_INFINITY))
@@ -103,18 +98,14 @@ def measure(kind: str, lengths: Sequence[int], limit: float) -> tuple[dict[int, 
     figures: dict[int, float | None] = {}
     words = [sys.executable, "-m", "benchmarks.containers", "--child", kind, "--lengths", ",".join(map(str, lengths))]
     words += ["--limit", str(limit)]
-    with subprocess.Popen(words, stdout=subprocess.PIPE, text=True) as process:
-        assert process.stdout is not None
-        process.stdout.readline()
-        for length in lengths:
-            line = process.stdout.readline()
-            if not line:
-                figures[length] = None
-                return figures, None
-            _, seconds, problem = json.loads(line)
-            if problem:
-                return figures, f"{kind} {length}: {problem}"
-            figures[length] = seconds
+    for length, line in common.lines_of_child(words, lengths):
+        if line is None:
+            figures[length] = None
+            break
+        _, seconds, problem = line
+        if problem:
+            return figures, f"{kind} {length}: {problem}"
+        figures[length] = seconds
     return figures, None
 
 

@@ -17,7 +17,6 @@ import json
 import math
 import os
 import random
-import subprocess
 import sys
 import tempfile
 import time
@@ -162,10 +161,7 @@ def child(name: str, lengths: Sequence[int], rounds: int, with_numba: bool) -> N
         for n in lengths:
             path = Path(folder) / f"{name}_{n}.py"
             path.write_text(source(kind), "utf-8")
-            spec = importlib.util.spec_from_file_location(path.stem, path)
-            assert spec is not None and spec.loader is not None
-            module = importlib.util.module_from_spec(spec)
-            spec.loader.exec_module(module)
+            module = common.module_of(path)
             print(json.dumps([n, figures(relay, module, kind, n, rounds, with_numba)]), flush=True)
 
 
@@ -246,17 +242,8 @@ def measure(name: str, lengths: Sequence[int], options: argparse.Namespace) -> d
     """The figures of a kind for each length."""
     words = [sys.executable, "-m", "benchmarks.lists", "--child", name, "--lengths", ",".join(map(str, lengths))]
     words += ["--rounds", str(options.rounds), *(["--no-numba"] if options.no_numba else [])]
-    out: dict[int, dict[str, Any]] = {}
-    with subprocess.Popen(words, stdout=subprocess.PIPE, text=True) as process:
-        assert process.stdout is not None
-        process.stdout.readline()
-        for n in lengths:
-            line = process.stdout.readline()
-            if not line:
-                out[n] = {"failed": "the process ended"}
-                break
-            out[n] = json.loads(line)[1]
-    return out
+    lines = common.lines_of_child(words, lengths)
+    return {n: {"failed": "the process ended"} if line is None else line[1] for n, line in lines}
 
 
 def row(name: str, n: int, found: dict[str, Any]) -> list[str]:
